@@ -1,0 +1,1 @@
+//! The turn and step loop: inbox, prompt assembly, instructions, retries and pruning.

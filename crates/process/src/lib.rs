@@ -1,0 +1,1 @@
+//! Child processes: groups, trees, pipes, output caps and a scrubbed environment.

@@ -1,0 +1,1 @@
+//! The append-only session log: fold, derived messages, repair, and its files on disk.

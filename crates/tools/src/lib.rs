@@ -1,0 +1,1 @@
+//! The Tool trait, the registry, the guarded pipeline and the parallel scheduler.
