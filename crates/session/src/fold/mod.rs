@@ -1,0 +1,14 @@
+//! The fold: what a log's events come to.
+
+mod inbox;
+mod log;
+mod repair;
+mod surface;
+mod turn;
+
+pub use inbox::Inbox;
+pub use log::{FoldError, Log};
+pub(crate) use log::EventView;
+pub use repair::closers;
+pub use surface::{Surface, SurfaceNode, SurfaceNodeKind};
+pub use turn::{PendingCall, TurnState};

@@ -1,0 +1,178 @@
+//! Opening a stored session: for writing with repair, or for looking without a change.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use lorimer_protocol::{Draft, EndSeed, Event};
+use thiserror::Error;
+
+use super::jsonl::{JsonlJournal, sync_directory};
+use super::lock::{self, SessionLock};
+use super::reader::{Scan, ScanEnd, scan};
+use super::{LOG_FILE, StoreError, StoreOptions};
+use crate::fold::{Log, closers};
+use crate::live::Session;
+
+/// Why a log can be looked at but not gone on with.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Problem {
+    /// A line before the tail is not a row.
+    #[error("corrupt session log: unparsable committed event at line {line}: {why}")]
+    Damaged {
+        /// Event line, 1-based (the header is not counted).
+        line: u64,
+        /// What is wrong.
+        why: String,
+    },
+    /// A row whose meaning is not certain here.
+    #[error("{why} (event line {line})")]
+    NotUnderstood {
+        /// Event line, 1-based.
+        line: u64,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+/// A log that cannot be opened.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// The store could not find or use it, or another process holds it.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Its first line is not a usable header.
+    #[error("{why} (raw log: {})", path.display())]
+    Header {
+        /// The log.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// It can be read but not continued. Nothing was changed.
+    #[error("session \"{id}\" can be read but not continued: {problem} (raw log: {})", path.display())]
+    ReadOnly {
+        /// The session.
+        id: String,
+        /// The log.
+        path: PathBuf,
+        /// What is wrong.
+        problem: Problem,
+    },
+}
+
+impl OpenError {
+    pub(super) fn io(path: &Path, error: std::io::Error) -> Self {
+        let text = format!("cannot read {}: {error}", path.display());
+        Self::Store(StoreError::Io(std::io::Error::new(error.kind(), text)))
+    }
+}
+
+/// A session opened for writing.
+pub struct Open {
+    /// The session, ready for its next turn.
+    pub session: Arc<Session>,
+    /// Where a torn last line was copied to, when there was one.
+    pub torn_copy: Option<PathBuf>,
+    /// Whether a turn was open and has been closed.
+    pub closed_turn: bool,
+}
+
+/// A session looked at.
+pub struct Inspection {
+    /// The fold of everything that could be interpreted, with closers for an open turn added in memory.
+    pub log: Log,
+    /// What kept the rest from being interpreted.
+    pub problem: Option<Problem>,
+}
+
+pub(super) fn inspect(directory: &Path) -> Result<Inspection, OpenError> {
+    let path = directory.join(LOG_FILE);
+    let file = File::open(&path).map_err(|error| OpenError::io(&path, error))?;
+    let Scan { mut log, end, .. } = scan(&path, &file)?;
+    for event in closers(&log) {
+        // Closers are made from this very log.
+        let _ = log.apply(&event);
+    }
+    let problem = match end {
+        ScanEnd::Damaged(problem) => Some(problem),
+        ScanEnd::Complete | ScanEnd::TornTail => None,
+    };
+    Ok(Inspection { log, problem })
+}
+
+pub(super) fn open(directory: &Path, options: &StoreOptions) -> Result<Open, OpenError> {
+    let path = directory.join(LOG_FILE);
+    let id = directory.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let lock = SessionLock::acquire(directory).map_err(|error| lock::to_store_error(error, &id))?;
+    let mut file = std::fs::OpenOptions::new()
+        .read(true)
+        .append(true)
+        .open(&path)
+        .map_err(|error| OpenError::io(&path, error))?;
+    let Scan { log, good_bytes, end } = scan(&path, &file)?;
+    let torn_copy = match end {
+        ScanEnd::Complete => None,
+        ScanEnd::TornTail => {
+            Some(set_torn_tail_aside(&path, &mut file, good_bytes).map_err(|error| OpenError::io(&path, error))?)
+        }
+        ScanEnd::Damaged(problem) => return Err(OpenError::ReadOnly { id: log.header().id.to_string(), path, problem }),
+    };
+    let closing = closers(&log);
+    let closed_turn = !closing.is_empty();
+    let journal = JsonlJournal::append_to(path, file, good_bytes, lock, options);
+    let session = resume(log, directory, closing, Box::new(journal), options)?;
+    Ok(Open { session, torn_copy, closed_turn })
+}
+
+/// Appends the closers and marks where the restored part ends.
+fn resume(
+    log: Log,
+    directory: &Path,
+    closing: Vec<Event>,
+    journal: Box<JsonlJournal>,
+    options: &StoreOptions,
+) -> Result<Arc<Session>, OpenError> {
+    let marked = closing.is_empty() && log.ends_with_seed_marker();
+    let delay = Duration::from_millis(options.write_delay_ms);
+    let session = Session::new(log, Some(directory.to_owned()), journal, delay).map_err(StoreError::Io)?;
+    let drafts = closing.into_iter().map(|event| Draft {
+        kind: event.kind,
+        data: event.data,
+        source_event_seqs: event.source_event_seqs,
+        surface_op: event.surface_op,
+        ignorable: false,
+    });
+    let marker = (!marked).then(|| Draft::new(&EndSeed {}));
+    for draft in drafts.chain(marker) {
+        session.append(draft).map_err(|error| StoreError::Io(std::io::Error::other(error)))?;
+    }
+    Ok(Arc::new(session))
+}
+
+/// Copies everything after `good_bytes` to `session.jsonl.torn-<n>`, syncs the copy, then cuts it off.
+fn set_torn_tail_aside(path: &Path, file: &mut File, good_bytes: u64) -> std::io::Result<PathBuf> {
+    let mut tail = Vec::new();
+    file.seek(SeekFrom::Start(good_bytes))?;
+    file.read_to_end(&mut tail)?;
+    let mut number = 1_u32;
+    let (copy, mut out) = loop {
+        let copy = path.with_extension(format!("jsonl.torn-{number}"));
+        match std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&copy) {
+            Ok(out) => break (copy, out),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => number += 1,
+            Err(error) => return Err(error),
+        }
+    };
+    out.write_all(&tail)?;
+    out.sync_all()?;
+    if let Some(directory) = path.parent() {
+        sync_directory(directory)?;
+    }
+    file.set_len(good_bytes)?;
+    file.sync_all()?;
+    Ok(copy)
+}
