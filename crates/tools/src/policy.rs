@@ -1,0 +1,132 @@
+//! What may stand around a call.
+
+use futures_util::future::BoxFuture;
+use lorimer_protocol::{CallId, ContentBlock, Message};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::context::ToolContext;
+use crate::erased::Produced;
+use crate::outcome::{Outcome, ToolError};
+
+/// What a policy says before a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing against it.
+    Allow,
+    /// No; the model reads the reason.
+    Deny {
+        /// Why.
+        reason: String,
+    },
+    /// A person has to say yes. A later policy may still deny.
+    Ask {
+        /// Why.
+        reason: Option<String>,
+    },
+}
+
+/// What a policy says after a call.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Review {
+    /// The outcome stands; `contexts` are shown to the model at its next step, before those already there when
+    /// `first` is set.
+    Accept {
+        /// Messages for the next step.
+        contexts: Vec<Message>,
+        /// Whether they go before the others.
+        first: bool,
+    },
+    /// Other content in place of the rendered one.
+    ReplaceContent(Vec<ContentBlock>),
+    /// Another canonical value; it is checked and rendered again. Not for failures.
+    ReplaceValue(Value),
+    /// The result is withheld; the model reads the feedback as an error.
+    Block {
+        /// What the model reads.
+        feedback: Vec<ContentBlock>,
+        /// Messages for the next step.
+        contexts: Vec<Message>,
+    },
+}
+
+impl Review {
+    /// The outcome stands as it is.
+    pub fn accept() -> Self {
+        Self::Accept { contexts: Vec::new(), first: false }
+    }
+}
+
+/// One layer around every call. Policies are asked in the order of registration; `around` of the first is outermost.
+pub trait Policy: Send + Sync {
+    /// Before the call.
+    fn before<'a>(&'a self, _call: &'a ToolContext) -> BoxFuture<'a, Verdict> {
+        Box::pin(async { Verdict::Allow })
+    }
+
+    /// Around the body.
+    fn around<'a>(&'a self, _call: &'a ToolContext, next: Next<'a>) -> BoxFuture<'a, Result<Produced, ToolError>> {
+        next.run()
+    }
+
+    /// After the call, also after a failure.
+    fn after<'a>(&'a self, _call: &'a ToolContext, _outcome: &'a Outcome) -> BoxFuture<'a, Review> {
+        Box::pin(async { Review::accept() })
+    }
+}
+
+/// The rest of the stack below a policy's `around`.
+pub struct Next<'a>(pub(crate) Box<dyn FnOnce() -> BoxFuture<'a, Result<Produced, ToolError>> + Send + 'a>);
+
+impl<'a> Next<'a> {
+    /// Runs the rest of the stack.
+    pub fn run(self) -> BoxFuture<'a, Result<Produced, ToolError>> {
+        (self.0)()
+    }
+}
+
+/// A last word before the body: it can only deny, and it is asked only about calls that policies allowed.
+pub trait Guard: Send + Sync {
+    /// The reason to deny.
+    fn check(&self, call: &ToolContext) -> Option<String>;
+}
+
+/// Sees outcomes and cannot change them.
+pub trait Observer: Send + Sync {
+    /// A call has ended.
+    fn observe(&self, call: &ToolContext, outcome: &Outcome);
+}
+
+/// A question to a person.
+#[derive(Clone, Debug)]
+pub struct ApprovalRequest {
+    /// The tool.
+    pub tool_name: String,
+    /// The call.
+    pub call_id: CallId,
+    /// Why it is asked.
+    pub reason: Option<String>,
+    /// The converted arguments.
+    pub arguments: Value,
+    /// Fires when the answer no longer matters.
+    pub cancel: CancellationToken,
+}
+
+/// A person's answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ApprovalOutcome {
+    /// Yes, this once.
+    AllowedOnce,
+    /// No.
+    Rejected,
+    /// The question was withdrawn.
+    Cancelled,
+    /// There is nobody to ask.
+    Unavailable,
+}
+
+/// Puts questions to a person.
+pub trait Approver: Send + Sync {
+    /// Asks and waits.
+    fn ask(&self, request: ApprovalRequest) -> BoxFuture<'_, ApprovalOutcome>;
+}

@@ -1,0 +1,210 @@
+//! The calls of one assistant message: order, overlap, durability (core spec 3.9).
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use lorimer_protocol::{
+    CallId, ContentBlock, Draft, Extra, Message, Role, Source, ToolCall, ToolResult, ToolResultBlock,
+};
+use lorimer_session::{AppendError, JournalError, Session};
+use thiserror::Error;
+use tokio_util::sync::CancellationToken;
+
+use crate::outcome::{Outcome, ToolError};
+use crate::pipeline::{CallRequest, Pipeline, Prepared, Ran, contained};
+use crate::tool::Concurrency;
+
+/// The open turn and step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StepPlace {
+    /// Turn number.
+    pub turn: u64,
+    /// Step number.
+    pub step: u64,
+}
+
+/// What a batch of calls leaves for the loop.
+#[derive(Debug, Default)]
+pub struct BatchEnd {
+    /// Messages for the next step, in order.
+    pub contexts: Vec<Message>,
+    /// Whether a successful call ends the turn.
+    pub concludes_turn: bool,
+}
+
+/// The log could not take or keep a call; nothing further was run.
+#[derive(Debug, Error)]
+pub enum SchedulerError {
+    /// The log refused an event.
+    #[error(transparent)]
+    Append(#[from] AppendError),
+    /// The log could not be written.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+}
+
+/// Runs the calls of one assistant message.
+pub struct Scheduler<'a> {
+    /// What the calls pass through.
+    pub pipeline: &'a Pipeline,
+    /// Where they are logged.
+    pub session: &'a Arc<Session>,
+    /// The open turn and step.
+    pub place: StepPlace,
+    /// Most bodies at a time.
+    pub max_parallel_tool_calls: usize,
+    /// Ends the batch early; every call still gets a result.
+    pub cancel: CancellationToken,
+}
+
+struct Slot {
+    call_id: CallId,
+    call_seq: u64,
+    ran: Option<Result<Ran, ToolError>>,
+}
+
+type Body<'a> = BoxFuture<'a, Result<(usize, Result<Ran, ToolError>), JournalError>>;
+
+impl<'a> Scheduler<'a> {
+    /// Runs all calls. Consecutive parallel calls overlap; an exclusive call runs alone; results are committed in
+    /// model order.
+    ///
+    /// # Errors
+    /// When the log cannot be written. Started bodies have ended by then; calls without a result are closed by
+    /// recovery.
+    pub async fn run(&self, calls: Vec<CallRequest>) -> Result<BatchEnd, SchedulerError> {
+        let mut end = BatchEnd::default();
+        let mut waiting: VecDeque<CallRequest> = calls.into();
+        while let Some(first) = waiting.front() {
+            if self.cancel.is_cancelled() {
+                break;
+            }
+            let parallel = self.concurrency(first) == Concurrency::Parallel;
+            let width = if parallel { self.max_parallel_tool_calls.max(1) } else { 1 };
+            self.run_group(&mut waiting, parallel, width, &mut end).await?;
+        }
+        for call in waiting {
+            self.refuse_unstarted(&call)?;
+        }
+        Ok(end)
+    }
+
+    fn concurrency(&self, call: &CallRequest) -> Concurrency {
+        self.pipeline.concurrency(self.session.id().as_str(), call)
+    }
+
+    /// A rolling pool over the calls at the front, until one that is not parallel.
+    async fn run_group(
+        &self,
+        waiting: &mut VecDeque<CallRequest>,
+        parallel: bool,
+        width: usize,
+        end: &mut BatchEnd,
+    ) -> Result<(), SchedulerError> {
+        let mut slots: Vec<Slot> = Vec::new();
+        let mut bodies: FuturesUnordered<Body<'_>> = FuturesUnordered::new();
+        let (mut committed, mut open) = (0, true);
+        loop {
+            while open && bodies.len() < width && !self.cancel.is_cancelled() {
+                let next = waiting.front().filter(|call| {
+                    slots.is_empty() || (parallel && self.concurrency(call) == Concurrency::Parallel)
+                });
+                if next.is_none() {
+                    open = false;
+                    break;
+                }
+                if let Some(call) = waiting.pop_front() {
+                    bodies.push(self.start(&call, &mut slots).await?);
+                }
+                open = parallel;
+            }
+            let Some(ended) = bodies.next().await else {
+                return Ok(());
+            };
+            let (at, ran) = match ended {
+                Ok(ended) => ended,
+                Err(error) => {
+                    // Nothing further starts; what runs is awaited.
+                    while bodies.next().await.is_some() {}
+                    return Err(error.into());
+                }
+            };
+            slots[at].ran = Some(ran);
+            while let Some(slot) = slots.get_mut(committed)
+                && let Some(ran) = slot.ran.take()
+            {
+                let outcome = self.outcome(ran).await;
+                self.commit(&slots[committed].call_id, slots[committed].call_seq, outcome, end)?;
+                committed += 1;
+            }
+        }
+    }
+
+    /// Logs a call, takes it through everything before its body, and returns its body. The body waits until the
+    /// call is on disk.
+    async fn start(&self, call: &CallRequest, slots: &mut Vec<Slot>) -> Result<Body<'a>, SchedulerError> {
+        let call_seq = self.log_call(call)?;
+        let at = slots.len();
+        slots.push(Slot { call_id: call.call_id.clone(), call_seq, ran: None });
+        let (pipeline, session) = (self.pipeline, Arc::clone(self.session));
+        let prepared: Result<Prepared, ToolError> =
+            contained(pipeline.prepare(call, Arc::clone(&session), self.cancel.clone())).await;
+        Ok(Box::pin(async move {
+            session.flush().await?;
+            let ran = match prepared {
+                Ok(prepared) => contained(pipeline.run(prepared)).await,
+                Err(error) => Err(error),
+            };
+            Ok((at, ran))
+        }))
+    }
+
+    async fn outcome(&self, ran: Result<Ran, ToolError>) -> Outcome {
+        let finished = match ran {
+            Ok(ran) => contained(self.pipeline.finish(ran)).await,
+            Err(error) => Err(error),
+        };
+        finished.unwrap_or_else(|error| Outcome::failed(&error))
+    }
+
+    fn log_call(&self, call: &CallRequest) -> Result<u64, AppendError> {
+        self.session.append(Draft::new(&ToolCall {
+            turn: self.place.turn,
+            step: self.place.step,
+            call_id: call.call_id.clone(),
+            name: call.name.clone(),
+            arguments: call.arguments.clone(),
+        }))
+    }
+
+    fn commit(&self, call_id: &CallId, call_seq: u64, outcome: Outcome, end: &mut BatchEnd) -> Result<(), AppendError> {
+        end.concludes_turn |= outcome.concludes_turn && !outcome.is_error;
+        end.contexts.extend(outcome.contexts);
+        let block = ToolResultBlock {
+            tool_call_id: call_id.clone(),
+            content: outcome.content,
+            is_error: Some(outcome.is_error),
+            extra: Extra::new(),
+        };
+        let message = Message {
+            id: uuid::Uuid::new_v4().to_string().into(),
+            role: Role::User,
+            content: vec![ContentBlock::ToolResult(block)],
+            source: Source::tool(call_id.clone()),
+            extra: Extra::new(),
+        };
+        let StepPlace { turn, step } = self.place;
+        let result = ToolResult { turn, step, message, error: outcome.error, meta: outcome.meta };
+        self.session.append(Draft::new(&result).citing(vec![call_seq]).on_surface())?;
+        Ok(())
+    }
+
+    fn refuse_unstarted(&self, call: &CallRequest) -> Result<(), AppendError> {
+        let call_seq = self.log_call(call)?;
+        let outcome = Outcome::failed(&ToolError::aborted_before_dispatch());
+        self.commit(&call.call_id, call_seq, outcome, &mut BatchEnd::default())
+    }
+}

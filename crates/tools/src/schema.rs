@@ -1,0 +1,100 @@
+//! JSON Schemas in the subset that providers, code-mode declarations and our own checks share (core spec 3.2).
+
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value};
+
+/// The keywords of the subset.
+const KEYWORDS: [&str; 12] = [
+    "type",
+    "description",
+    "title",
+    "default",
+    "examples",
+    "oneOf",
+    "enum",
+    "const",
+    "items",
+    "properties",
+    "required",
+    "additionalProperties",
+];
+
+/// The schema of a type, reduced to the subset: definitions inlined, formats and bounds dropped, an optional value
+/// written as its plain type.
+pub fn schema_of<T: JsonSchema>() -> Value {
+    let generator = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true).into_generator();
+    let mut value = generator.into_root_schema_for::<T>().to_value();
+    if let Some(root) = value.as_object_mut() {
+        // The root carries the Rust type's name and doc, which mean nothing to a model.
+        root.remove("title");
+        root.remove("description");
+    }
+    reduce(&mut value);
+    value
+}
+
+fn reduce(schema: &mut Value) {
+    let Some(map) = schema.as_object_mut() else {
+        // `true` allows anything, which the subset writes as `{}`.
+        *schema = Value::Object(Map::new());
+        return;
+    };
+    unwrap_nullable(map);
+    enumerate_constants(map);
+    map.retain(|key, _| KEYWORDS.contains(&key.as_str()));
+    if map.get("default").is_some_and(Value::is_null) {
+        map.remove("default");
+    }
+    let ordered: Map<String, Value> =
+        KEYWORDS.iter().filter_map(|key| map.shift_remove(*key).map(|value| ((*key).to_owned(), value))).collect();
+    *map = ordered;
+    if let Some(properties) = map.get_mut("properties").and_then(Value::as_object_mut) {
+        properties.values_mut().for_each(reduce);
+    }
+    if let Some(items) = map.get_mut("items") {
+        reduce(items);
+    }
+    if let Some(branches) = map.get_mut("oneOf").and_then(Value::as_array_mut) {
+        branches.iter_mut().for_each(reduce);
+    }
+}
+
+/// `Option<T>` is written as `["t", "null"]` or `anyOf [T, null]`; absence is what the subset has instead.
+fn unwrap_nullable(map: &mut Map<String, Value>) {
+    if let Some(Value::Array(types)) = map.get("type")
+        && let [only] = types.iter().filter(|name| *name != "null").collect::<Vec<_>>().as_slice()
+    {
+        let only = (*only).clone();
+        map.insert("type".to_owned(), only);
+    }
+    if let Some(Value::Array(branches)) = map.shift_remove("anyOf") {
+        let mut rest: Vec<Value> =
+            branches.into_iter().filter(|branch| branch.get("type") != Some(&"null".into())).collect();
+        if rest.len() == 1 {
+            if let Some(Value::Object(inner)) = rest.pop() {
+                for (key, value) in inner {
+                    map.entry(key).or_insert(value);
+                }
+            }
+        } else {
+            map.insert("oneOf".to_owned(), Value::Array(rest));
+        }
+    }
+}
+
+/// `oneOf` of string constants (documented enum variants) is an `enum`.
+fn enumerate_constants(map: &mut Map<String, Value>) {
+    let Some(branches) = map.get("oneOf").and_then(Value::as_array) else {
+        return;
+    };
+    let constants: Option<Vec<Value>> = branches
+        .iter()
+        .map(|branch| branch.get("const").filter(|constant| constant.is_string()).cloned())
+        .collect();
+    if let Some(constants) = constants {
+        map.remove("oneOf");
+        map.insert("type".to_owned(), "string".into());
+        map.insert("enum".to_owned(), Value::Array(constants));
+    }
+}
