@@ -1,1 +1,6 @@
-//! The tools a model may call: files, search, shell and todo list.
+//! The tools a model may call on a person's files: read, write, edit, glob, grep, bash and todo_write.
+//!
+//! What must hold:
+//! - A tool ends soon after its caller cancels, whatever the file system does; no file can hang it or swell it.
+//! - What is outside of an edit's match keeps its bytes.
+//! - Cards are pure functions of logged data.
