@@ -6,7 +6,21 @@
 //! - A request is a pure function of its [`ModelRequest`]; nothing else about the person or the session is sent.
 //! - Retries are not made here: they belong to the loop.
 
+mod assembler;
+mod chat;
+mod estimate;
+mod failure;
+mod http;
 mod offline;
 mod provider;
+mod registry;
+mod sse;
 
+pub use assembler::{Assembled, Assembler};
+pub use chat::{
+    ApiKey, ChatConfig, ChatModel, ChatOverrides, ChatProvider, DEEPSEEK_ROUTE, ThinkingMode, deepseek,
+};
+pub use estimate::{estimate_header_tokens, estimate_message_tokens};
+pub use offline::{OFFLINE_ROUTE, OfflineProvider, PLANNER_MODEL, PlannedCall, PlannedTurn};
 pub use provider::{ChunkStream, ModelError, ModelInfo, ModelRequest, Provider, RetryPolicy};
+pub use registry::{Registry, split_route};

@@ -1,0 +1,112 @@
+//! [`ChatProvider`]: any server that speaks chat completions.
+
+use std::sync::Arc;
+
+use futures_util::stream;
+use lorimer_protocol::{FinishReason, StreamChunk};
+use tokio_util::sync::CancellationToken;
+
+use super::exchange::Exchange;
+use super::request::encode;
+use super::{ChatConfig, ChatModel};
+use crate::http::{LazyClient, endpoint};
+use crate::{ChunkStream, ModelError, ModelInfo, ModelRequest, Provider};
+
+/// A provider that speaks chat completions. Making one is cheap; the HTTP client is made by the first stream.
+#[derive(Debug)]
+pub struct ChatProvider {
+    config: Arc<ChatConfig>,
+    client: Arc<LazyClient>,
+}
+
+impl ChatProvider {
+    /// A provider with these settings.
+    pub fn new(config: ChatConfig) -> Self {
+        Self { config: Arc::new(config), client: Arc::default() }
+    }
+
+    /// The settings, as they came out of overrides, environment and defaults.
+    pub fn config(&self) -> &ChatConfig {
+        &self.config
+    }
+
+    fn info(&self, model: &ChatModel) -> ModelInfo {
+        let config = &self.config;
+        ModelInfo {
+            id: model.id.clone(),
+            name: model.name.clone().unwrap_or_else(|| model.id.clone()),
+            context_window: model.context_window.or(config.default_context_window),
+            default_max_tokens: model.max_tokens.or(config.max_tokens),
+            efforts: config.offered_efforts(),
+            default_effort: config.default_effort(),
+            accepts_images: false,
+        }
+    }
+
+    fn exchange(&self, request: &ModelRequest, cancel: CancellationToken) -> Result<Exchange, ModelError> {
+        if let Some(error) = self.missing() {
+            return Err(error);
+        }
+        Ok(Exchange {
+            config: Arc::clone(&self.config),
+            client: Arc::clone(&self.client),
+            url: endpoint(&self.config.base_url).map_err(|reason| self.unusable(reason))?,
+            body: encode(request, &self.config)?,
+            cancel,
+        })
+    }
+
+    fn unusable(&self, reason: String) -> ModelError {
+        ModelError::Unusable { provider: self.config.id.clone(), reason }
+    }
+}
+
+impl Provider for ChatProvider {
+    fn id(&self) -> &str {
+        &self.config.id
+    }
+
+    fn name(&self) -> &str {
+        &self.config.name
+    }
+
+    fn models(&self) -> Vec<ModelInfo> {
+        self.config.models.iter().map(|model| self.info(model)).collect()
+    }
+
+    fn missing(&self) -> Option<ModelError> {
+        let variable = self.config.key_variable.as_ref();
+        match (&self.config.api_key, variable) {
+            (None, Some(variable)) => Some(ModelError::MissingCredential {
+                provider: self.config.id.clone(),
+                variable: variable.clone(),
+            }),
+            (Some(key), _) if !key.is_usable() => Some(ModelError::InvalidCredential {
+                variable: variable.cloned().unwrap_or_else(|| "the configuration".to_owned()),
+            }),
+            _ => endpoint(&self.config.base_url).err().map(|reason| self.unusable(reason)),
+        }
+    }
+
+    fn resolve(&self, model: &str) -> Result<ModelInfo, ModelError> {
+        if model.is_empty() {
+            let provider = self.config.id.clone();
+            return Err(ModelError::UnknownModel { provider, model: String::new(), nearest: None });
+        }
+        let known = self.config.models.iter().find(|known| known.id == model);
+        Ok(match known {
+            Some(known) => self.info(known),
+            None => self.info(&ChatModel { id: model.to_owned(), ..ChatModel::default() }),
+        })
+    }
+
+    fn stream(&self, request: ModelRequest, cancel: CancellationToken) -> ChunkStream {
+        match self.exchange(&request, cancel) {
+            Ok(exchange) => exchange.into_stream(),
+            Err(error) => {
+                let reason = FinishReason::Error { failure: error.failure() };
+                Box::pin(stream::iter([StreamChunk::Finish { reason, replay_state: None }]))
+            }
+        }
+    }
+}
