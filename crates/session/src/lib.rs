@@ -27,7 +27,7 @@ mod journal;
 mod live;
 mod store;
 
-pub use fold::{FoldError, Inbox, Log, PendingCall, Surface, SurfaceNode, SurfaceNodeKind, TurnState, closers};
+pub use fold::{FoldError, Inbox, Log, PendingCall, ResultParts, Surface, SurfaceNode, SurfaceNodeKind, TurnState, closers};
 pub use invariants::{Violation, check_invariants};
 pub use journal::{Journal, JournalError, MemoryJournal};
 pub use live::{AppendError, Session};

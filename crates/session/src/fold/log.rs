@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use thiserror::Error;
 
 use super::inbox::Inbox;
-use super::surface::{Surface, SurfaceNode, SurfaceNodeKind};
+use super::surface::{ResultParts, Surface, SurfaceNode, SurfaceNodeKind};
 use super::turn::TurnState;
 
 /// An event that does not fit the log before it.
@@ -311,7 +311,7 @@ impl Log {
     fn user_message(&mut self, event: &EventView<'_>) -> Result<(), FoldError> {
         let message: Message = event.parse()?;
         check_message(event, &message, Role::User)?;
-        self.to_surface(event, SurfaceNodeKind::User, None, message)
+        self.to_surface(event, SurfaceNodeKind::User, None, message, None)
     }
 
     fn assistant_message(&mut self, event: &EventView<'_>) -> Result<(), FoldError> {
@@ -322,7 +322,7 @@ impl Log {
         }
         let registered = data.message.clone();
         let place = Some((data.turn, data.step));
-        self.to_surface(event, SurfaceNodeKind::Assistant, place, data.message)?;
+        self.to_surface(event, SurfaceNodeKind::Assistant, place, data.message, None)?;
         self.turn.register(&registered, data.step);
         if let Some(usage) = data.usage {
             self.usage.add(&usage);
@@ -345,7 +345,8 @@ impl Log {
         }
         let call_id = call_id.clone();
         let appended = event.surface_op == Some(SurfaceOp::Append);
-        self.to_surface(event, SurfaceNodeKind::ToolResult, Some((data.turn, data.step)), data.message)?;
+        let parts = Some(ResultParts { error: data.error, meta: data.meta });
+        self.to_surface(event, SurfaceNodeKind::ToolResult, Some((data.turn, data.step)), data.message, parts)?;
         if appended {
             self.turn.call_ended(&call_id);
         }
@@ -358,8 +359,10 @@ impl Log {
         kind: SurfaceNodeKind,
         turn_step: Option<(u64, u64)>,
         message: Message,
+        result: Option<ResultParts>,
     ) -> Result<(), FoldError> {
-        let node = SurfaceNode { seq: event.seq, kind, turn_step, message: Arc::new(message) };
+        let result = result.map(Arc::new);
+        let node = SurfaceNode { seq: event.seq, kind, turn_step, message: Arc::new(message), result };
         let op = event.surface_op.unwrap_or(SurfaceOp::Append);
         self.surface.apply(node, op, event.source_event_seqs)
     }

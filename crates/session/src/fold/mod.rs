@@ -10,5 +10,5 @@ pub use inbox::Inbox;
 pub use log::{FoldError, Log};
 pub(crate) use log::EventView;
 pub use repair::closers;
-pub use surface::{Surface, SurfaceNode, SurfaceNodeKind};
+pub use surface::{ResultParts, Surface, SurfaceNode, SurfaceNodeKind};
 pub use turn::{PendingCall, TurnState};

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use lorimer_protocol::{Message, SurfaceOp};
+use lorimer_protocol::{ErrorInfo, Message, SurfaceOp};
+use serde_json::Value;
 
 use super::log::FoldError;
 
@@ -40,6 +41,17 @@ pub struct SurfaceNode {
     pub turn_step: Option<(u64, u64)>,
     /// Its message.
     pub message: Arc<Message>,
+    /// What a tool result carries beside its message; a replacement has to carry it too.
+    pub result: Option<Arc<ResultParts>>,
+}
+
+/// What a `tool/result` carries beside its message.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ResultParts {
+    /// Name and code of a typed failure.
+    pub error: Option<ErrorInfo>,
+    /// What the tool stored for its card.
+    pub meta: Option<Value>,
 }
 
 /// The conversation as an ordered list of nodes.

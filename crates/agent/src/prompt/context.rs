@@ -1,0 +1,86 @@
+//! The runtime context: volatile facts, given to the model as a message when they change (llm spec 9).
+
+use lorimer_protocol::{Message, PermissionMode, Source};
+use lorimer_session::Log;
+use serde_json::json;
+
+use super::git::{GitState, git_state};
+use crate::options::AgentOptions;
+
+/// The source under which DSH's clients know these messages.
+const PLUGIN: &str = "@deepseek-ai/dsh-system-prompt";
+const HEADING: &str = "Current runtime context. This snapshot supersedes earlier runtime-context snapshots.";
+
+struct Section {
+    name: &'static str,
+    text: String,
+}
+
+/// A snapshot of the runtime context, when it differs from the last one that the model can still see.
+pub(crate) fn snapshot_message(log: &Log, options: &AgentOptions) -> Option<Message> {
+    let sections = sections(options);
+    let texts: Vec<&str> = sections.iter().map(|section| section.text.as_str()).collect();
+    let text = format!("{HEADING}\n\n{}", texts.join("\n\n"));
+    if last_snapshot(log).is_some_and(|message| message.text() == text) {
+        return None;
+    }
+    let listed: Vec<_> =
+        sections.iter().map(|section| json!({"name": section.name, "text": section.text})).collect();
+    let mut extra = lorimer_protocol::Extra::new();
+    extra.insert("form".to_owned(), "snapshot".into());
+    extra.insert("sections".to_owned(), listed.into());
+    let source = Source::Plugin { plugin: PLUGIN.to_owned(), extra };
+    Some(Message::user_text(uuid::Uuid::new_v4().to_string(), text, source))
+}
+
+fn last_snapshot(log: &Log) -> Option<&Message> {
+    log.surface().nodes().iter().rev().map(|node| node.message.as_ref()).find(|message| {
+        matches!(&message.source, Source::Plugin { plugin, extra }
+            if plugin == PLUGIN && extra.get("form").is_some_and(|form| form == "snapshot"))
+    })
+}
+
+fn sections(options: &AgentOptions) -> Vec<Section> {
+    let mut sections = vec![Section { name: "environment", text: environment() }];
+    if let Some(state) = git_state(&options.cwd) {
+        sections.push(Section { name: "git", text: git_text(&state) });
+    }
+    sections.push(Section { name: "sandbox:policy", text: permission_text(options.permission_mode).to_owned() });
+    sections
+}
+
+fn environment() -> String {
+    let shell = std::env::var("SHELL").unwrap_or_else(|_| "unknown".to_owned());
+    let today = jiff::ZonedDateTime::now().date();
+    format!(
+        "System: {} ({}). The user's shell: {shell}. Today's date: {today}.",
+        std::env::consts::OS,
+        std::env::consts::ARCH
+    )
+}
+
+fn git_text(state: &GitState) -> String {
+    let head = match (&state.branch, &state.detached_at) {
+        (Some(branch), _) => format!("on branch {branch}"),
+        (None, Some(commit)) => format!("with a detached head at {commit}"),
+        (None, None) => "without a head".to_owned(),
+    };
+    let operation = state.operation.map(|name| format!("; a {name} is under way")).unwrap_or_default();
+    format!("The working directory is in a git work tree at {}, {head}{operation}.", state.root.display())
+}
+
+fn permission_text(mode: PermissionMode) -> &'static str {
+    match mode {
+        PermissionMode::ReadOnly => {
+            "Permission mode: read-only. Files can be read and searched but not changed, and commands do not run. Do \
+             not try; describe the change instead."
+        }
+        PermissionMode::WorkspaceWrite => {
+            "Permission mode: workspace-write. Files inside the working directory and temporary folders can be \
+             changed; anything else is refused."
+        }
+        PermissionMode::DangerFullAccess => {
+            "Permission mode: danger-full-access. File changes and commands are not confined."
+        }
+    }
+}

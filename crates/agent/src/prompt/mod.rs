@@ -1,0 +1,12 @@
+//! What the model is told beside the conversation: the system prompt, the runtime context, instruction files.
+
+mod context;
+mod git;
+mod instructions;
+mod system;
+
+pub(crate) use context::snapshot_message;
+pub use git::{GitState, git_state};
+pub use instructions::InstructionOptions;
+pub(crate) use instructions::instructions_message;
+pub(crate) use system::system_prompt;

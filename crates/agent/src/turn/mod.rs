@@ -1,0 +1,148 @@
+//! One turn: steps until the model is done (llm spec 8).
+
+mod request_step;
+mod stream;
+
+use lorimer_protocol::{
+    AbortCause, Draft, Failure, Message, SessionTitle, StepEnd, StepStart, TitleSource, TurnEnd, TurnEndReason, TurnStart,
+};
+use lorimer_session::AppendError;
+use lorimer_tools::StepPlace;
+use tokio_util::sync::CancellationToken;
+
+use crate::agent::{Agent, AgentError, TurnReport};
+use crate::inbox;
+use crate::prompt::{instructions_message, snapshot_message};
+use crate::title::fallback_title;
+
+/// What a step means for its turn.
+enum StepOutcome {
+    /// Tool results wait for the model.
+    Continue,
+    /// The turn may end for this reason.
+    Finished(TurnEndReason),
+}
+
+/// Runs one turn to its end in the log.
+pub(crate) async fn run(agent: &Agent, cancel: &CancellationToken) -> Result<TurnReport, AgentError> {
+    let session = &agent.session;
+    let (turn, usage_before) = session.with_log(|log| (log.turn().last_turn() + 1, *log.usage()));
+    session.append(Draft::new(&TurnStart { turn }))?;
+    let mut run = TurnRun { agent, cancel, turn, steps: 0, text: String::new() };
+    let reason = run.steps().await?;
+    session.append(Draft::new(&TurnEnd { turn, reason: reason.clone() }))?;
+    let unsaved = session.flush().await.err();
+    let usage = session.with_log(|log| usage_since(log.usage(), &usage_before));
+    Ok(TurnReport { turn, reason, text: run.text, steps: run.steps, usage, unsaved })
+}
+
+pub(super) struct TurnRun<'a> {
+    pub agent: &'a Agent,
+    pub cancel: &'a CancellationToken,
+    pub turn: u64,
+    pub steps: u64,
+    /// Text of the latest reply.
+    pub text: String,
+}
+
+impl TurnRun<'_> {
+    async fn steps(&mut self) -> Result<TurnEndReason, AppendError> {
+        let mut finished: Option<TurnEndReason> = None;
+        loop {
+            let claimed = inbox::claim(&self.agent.session, self.steps == 0)?;
+            match &finished {
+                None if self.steps == 0 && claimed.is_empty() => return Ok(TurnEndReason::Completed),
+                Some(reason) if claimed.is_empty() => return Ok(reason.clone()),
+                _ => {}
+            }
+            if self.cancel.is_cancelled() {
+                return Ok(self.aborted());
+            }
+            if let Some(limit) = self.agent.options.max_steps.filter(|limit| self.steps >= *limit) {
+                return Ok(step_limit(limit));
+            }
+            let outcome = self.step(claimed).await?;
+            match outcome {
+                StepOutcome::Continue => {}
+                // An answer that was cut stays cut, whatever follows in the turn.
+                StepOutcome::Finished(TurnEndReason::Completed)
+                    if finished == Some(TurnEndReason::MaxTokens) => {}
+                StepOutcome::Finished(reason @ (TurnEndReason::Completed | TurnEndReason::MaxTokens)) => {
+                    finished = Some(reason);
+                }
+                StepOutcome::Finished(reason) => return Ok(reason),
+            }
+        }
+    }
+
+    async fn step(&mut self, claimed: Vec<Message>) -> Result<StepOutcome, AppendError> {
+        let session = &self.agent.session;
+        self.steps += 1;
+        let place = StepPlace { turn: self.turn, step: self.steps };
+        session.append(Draft::new(&StepStart { turn: place.turn, step: place.step }))?;
+        self.enter_messages(claimed)?;
+        let outcome = self.request_and_run(place).await?;
+        session.append(Draft::new(&StepEnd { turn: place.turn, step: place.step }))?;
+        Ok(outcome)
+    }
+
+    /// What the person said, then, at the start of a turn, what has changed around it.
+    fn enter_messages(&self, claimed: Vec<Message>) -> Result<(), AppendError> {
+        let (session, options) = (&self.agent.session, &self.agent.options);
+        let mut first_user = None;
+        for message in claimed {
+            let text = (message.source.kind() == "user").then(|| message.text());
+            let seq = session.append(Draft::new(&message).on_surface())?;
+            first_user = first_user.or(text.map(|text| (seq, text)));
+        }
+        if self.steps == 1 {
+            let around = session.with_log(|log| {
+                [instructions_message(log, &options.instructions, &options.cwd), snapshot_message(log, options)]
+            });
+            for message in around.into_iter().flatten() {
+                session.append(Draft::new(&message).on_surface())?;
+            }
+        }
+        if let Some((seq, text)) = first_user
+            && session.with_log(|log| log.title().is_none())
+            && let Some(title) = fallback_title(&text)
+        {
+            let source = TitleSource::Fallback;
+            session.append(Draft::new(&SessionTitle { title, message_seqs: vec![seq], source }))?;
+        }
+        Ok(())
+    }
+
+    fn aborted(&self) -> TurnEndReason {
+        TurnEndReason::Aborted { reason: self.agent.cancel_cause() }
+    }
+}
+
+fn step_limit(limit: u64) -> TurnEndReason {
+    let message = format!(
+        "the turn reached its limit of {limit} steps before the model was done; continue the session, or raise \
+         --max-steps"
+    );
+    TurnEndReason::Error { error: Failure::new("STEP_LIMIT", message) }
+}
+
+fn usage_since(now: &lorimer_protocol::TokenUsage, before: &lorimer_protocol::TokenUsage) -> lorimer_protocol::TokenUsage {
+    let part = |now: Option<u64>, before: Option<u64>| now.map(|now| now - before.unwrap_or(0).min(now));
+    lorimer_protocol::TokenUsage {
+        input_tokens: now.input_tokens - before.input_tokens,
+        output_tokens: now.output_tokens - before.output_tokens,
+        cache_read_tokens: part(now.cache_read_tokens, before.cache_read_tokens),
+        cache_write_tokens: part(now.cache_write_tokens, before.cache_write_tokens),
+        reasoning_tokens: part(now.reasoning_tokens, before.reasoning_tokens),
+    }
+}
+
+impl StepOutcome {
+    fn failed(failure: Failure) -> Self {
+        Self::Finished(TurnEndReason::Error { error: failure })
+    }
+
+    fn aborted(cause: AbortCause) -> Self {
+        Self::Finished(TurnEndReason::Aborted { reason: cause })
+    }
+}
