@@ -12,6 +12,8 @@ use serde_json::Value;
 pub(crate) const MAX_MESSAGE_CHARS: usize = 1000;
 /// How much of a body that is no JSON is shown, in characters.
 pub(crate) const MAX_EXCERPT_CHARS: usize = 120;
+/// Shorter keys are no secrets, and blanking them would only garble words.
+const MIN_SECRET_BYTES: usize = 4;
 /// Longest request id that is kept, in characters.
 const MAX_REQUEST_ID_CHARS: usize = 200;
 
@@ -219,10 +221,10 @@ pub(crate) fn safe_text(text: &str, max_chars: usize) -> String {
     safe
 }
 
-/// The text with every occurrence of a secret replaced by `***`.
+/// The server's words with every occurrence of a secret in them replaced by `***`.
 pub(crate) fn redact(text: &str, secret: Option<&str>) -> String {
     match secret {
-        Some(secret) if !secret.is_empty() => text.replace(secret, "***"),
+        Some(secret) if secret.len() >= MIN_SECRET_BYTES => text.replace(secret, "***"),
         _ => text.to_owned(),
     }
 }

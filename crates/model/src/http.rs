@@ -95,9 +95,12 @@ pub(crate) fn shown_url(url: &Url) -> String {
 pub(crate) fn transport_message(error: reqwest::Error, url: &Url) -> String {
     let error = error.without_url();
     let place = shown_url(url);
-    let said = causes(&error);
-    if is_refused(&error) {
-        return format!("nothing answers at {place}: check the base URL and that the server runs ({said})");
+    // The outermost error only says that a request was sent.
+    let said = error.source().map_or_else(|| causes(&error), causes);
+    if let Some(refusal) = refusal(&error) {
+        return format!(
+            "nothing answers at {place}: check the base URL and that the server runs ({refusal})"
+        );
     }
     if said.contains("certificate") {
         return format!(
@@ -107,11 +110,9 @@ pub(crate) fn transport_message(error: reqwest::Error, url: &Url) -> String {
     format!("the connection to {place} failed: {said}")
 }
 
-fn is_refused(error: &(dyn StdError + 'static)) -> bool {
-    chain(error).any(|cause| {
-        let io = cause.downcast_ref::<io::Error>();
-        io.is_some_and(|io| io.kind() == io::ErrorKind::ConnectionRefused)
-    })
+fn refusal<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a io::Error> {
+    let mut causes = chain(error).filter_map(|cause| cause.downcast_ref::<io::Error>());
+    causes.find(|cause| cause.kind() == io::ErrorKind::ConnectionRefused)
 }
 
 /// An error and its causes in one line, each said once.

@@ -289,6 +289,7 @@ mod tests {
         (chunks, assembler.finish())
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "json! makes values")]
     fn delta(delta: Value) -> Value {
         json!({"choices":[{"index":0,"delta":delta,"finish_reason":null}],"usage":null})
     }

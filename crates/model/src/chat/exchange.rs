@@ -13,7 +13,7 @@ use std::time::Duration;
 use futures_util::stream;
 use jiff::Timestamp;
 use lorimer_protocol::{Failure, FinishReason, StreamChunk};
-use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{self, HeaderMap, HeaderValue};
 use reqwest::{Response, Url};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -115,12 +115,13 @@ impl Exchange {
         let headers = response.headers();
         let url = shown_url(&self.url);
         let advice = Advice { url: &url, key_variable: self.config.key_variable.as_deref() };
+        let location = header_text(headers, &[header::LOCATION.as_str()]).map(|to| redact(to, self.key()));
         let answer = ErrorAnswer {
             status: response.status().as_u16(),
             body: &body,
-            retry_after: header_text(headers, &header::RETRY_AFTER),
-            request_id: request_id(headers),
-            location: header_text(headers, &header::LOCATION),
+            retry_after: header_text(headers, &[header::RETRY_AFTER.as_str()]),
+            request_id: header_text(headers, &REQUEST_ID_HEADERS),
+            location: location.as_deref(),
         };
         Stop::Failed(failure::from_answer(&answer, advice, Timestamp::now()))
     }
@@ -181,7 +182,15 @@ impl State {
     async fn read(&mut self, mut reading: Box<Reading>) {
         match reading.read(&self.exchange, &mut self.queue).await {
             Ok(true) => self.stage = Stage::Reading(reading),
-            Ok(false) => reading.decoder.end(&mut self.queue),
+            Ok(false) => {
+                let request_id = reading.request_id();
+                reading.decoder.end(&mut self.queue);
+                if let Some(StreamChunk::Finish { reason: FinishReason::Error { failure }, .. }) =
+                    self.queue.back_mut()
+                {
+                    failure.request_id = request_id;
+                }
+            }
             Err(Stop::Failed(mut failure)) => {
                 failure.request_id = failure.request_id.or_else(|| reading.request_id());
                 self.stop(Stop::Failed(failure));
@@ -194,10 +203,7 @@ impl State {
         self.stage = Stage::Ended;
         let reason = match stop {
             Stop::Aborted => FinishReason::Aborted { failure: Failure::new("ABORTED", "cancelled") },
-            Stop::Failed(mut failure) => {
-                failure.message = redact(&failure.message, self.exchange.key());
-                FinishReason::Error { failure }
-            }
+            Stop::Failed(failure) => FinishReason::Error { failure },
         };
         self.queue.push_back(StreamChunk::Finish { reason, replay_state: None });
     }
@@ -231,7 +237,8 @@ impl Reading {
     }
 
     fn request_id(&self) -> Option<String> {
-        request_id(self.response.headers()).map(|id| failure::safe_text(id, failure::MAX_EXCERPT_CHARS))
+        let id = header_text(self.response.headers(), &REQUEST_ID_HEADERS)?;
+        Some(failure::safe_text(id, failure::MAX_EXCERPT_CHARS))
     }
 
     /// Reads and decodes the next bytes. `false` when the stream is at its end.
@@ -348,10 +355,7 @@ async fn error_body(response: &mut Response) -> String {
     String::from_utf8_lossy(&body).into_owned()
 }
 
-fn header_text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
-    headers.get(name).and_then(|value| value.to_str().ok())
-}
-
-fn request_id(headers: &HeaderMap) -> Option<&str> {
-    REQUEST_ID_HEADERS.iter().find_map(|name| headers.get(*name).and_then(|value| value.to_str().ok()))
+/// The first of these headers that is there and is text.
+fn header_text<'a>(headers: &'a HeaderMap, names: &[&str]) -> Option<&'a str> {
+    names.iter().find_map(|name| headers.get(*name)?.to_str().ok())
 }

@@ -249,6 +249,7 @@ mod tests {
         deepseek(|_| None, ChatOverrides::default()).config().clone()
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "json! makes values")]
     fn request(messages: Value) -> ModelRequest {
         let messages: Vec<Message> = messages
             .as_array()
@@ -323,6 +324,20 @@ mod tests {
             {"role":"system","content":"ab"},
         ]);
         assert_eq!(body["messages"], expected);
+    }
+
+    #[test]
+    fn a_longer_conversation_only_adds_to_the_end() {
+        let mut request = request(json!([
+            {"role":"user","content":[{"type":"text","text":"a"}]},
+            {"role":"assistant","content":[{"type":"text","text":"b"}]},
+            {"role":"user","content":[{"type":"text","text":"c"}]},
+        ]));
+        let whole = String::from_utf8(encode(&request, &config()).unwrap()).unwrap();
+        request.messages.pop();
+        let shorter = String::from_utf8(encode(&request, &config()).unwrap()).unwrap();
+        let (prefix, _) = shorter.split_once("],\"stream\"").unwrap();
+        assert!(whole.starts_with(prefix), "{whole}\n{prefix}");
     }
 
     #[test]

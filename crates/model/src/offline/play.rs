@@ -150,7 +150,7 @@ mod tests {
         let reply = assembler.finish();
         let expected = [
             ContentBlock::reasoning(""),
-            ContentBlock::text(turn.text.clone()),
+            ContentBlock::text(turn.text),
             ContentBlock::tool_call("call_0_0", "read", "{\"p\":1}"),
         ];
         assert_eq!(reply.content, expected);
