@@ -29,7 +29,7 @@ fn request(file: &tempfile::NamedTempFile, replies: usize) -> ModelRequest {
         source: Source::user(),
         extra: Extra::new(),
     };
-    request.messages = vec![Arc::new(reply); replies];
+    request.messages = std::iter::repeat_n(Arc::new(reply), replies).collect();
     request
 }
 

@@ -8,7 +8,7 @@
 use lorimer_protocol::{CallId, ContentBlock, Failure, FinishReason, StreamChunk, TokenUsage};
 use serde_json::Value;
 
-use super::wire::{CallDelta, Choice, Delta, Frame, usage_from_wire};
+use super::wire::{CallDelta, Choice, Delta, Frame, finish_reason, usage_from_wire};
 use crate::assembler::fallback_call_id;
 use crate::failure;
 
@@ -254,20 +254,6 @@ pub(super) fn frame_failure(name: &str, data: &str) -> Option<Failure> {
 
 fn loose_value(data: &str) -> Value {
     serde_json::from_str(data).unwrap_or_else(|_| Value::String(data.to_owned()))
-}
-
-/// A finish reason of the wire; one that is not known is an error with its name as the code.
-pub(crate) fn finish_reason(wire: &str) -> FinishReason {
-    match wire {
-        "stop" => FinishReason::Stop,
-        "tool_calls" => FinishReason::ToolCalls,
-        "length" => FinishReason::MaxTokens,
-        other => {
-            let name = failure::safe_text(other, failure::MAX_EXCERPT_CHARS);
-            let message = format!("the model stopped with the reason \"{name}\"");
-            FinishReason::Error { failure: Failure::new(name.to_uppercase(), message) }
-        }
-    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,6 @@ mod request;
 mod wire;
 
 pub use config::{ApiKey, ChatConfig, ChatModel, ChatOverrides, ThinkingMode};
-pub(crate) use decode::finish_reason;
 pub use deepseek::{DEEPSEEK_ROUTE, deepseek};
 pub use provider::ChatProvider;
-pub(crate) use wire::usage_from_wire;
+pub(crate) use wire::{finish_reason, usage_from_wire};

@@ -1,8 +1,10 @@
 //! The frames of a chat completions stream, read leniently: only fields that matter have a type.
 
-use lorimer_protocol::TokenUsage;
+use lorimer_protocol::{Failure, FinishReason, TokenUsage};
 use serde::Deserialize;
 use serde_json::Value;
+
+use crate::failure;
 
 /// One frame.
 #[derive(Debug, Default, Deserialize)]
@@ -76,6 +78,20 @@ pub(crate) fn usage_from_wire(usage: &Value) -> Option<TokenUsage> {
         cache_write_tokens: None,
         reasoning_tokens: detail("completion_tokens_details", "reasoning_tokens"),
     })
+}
+
+/// A finish reason of the wire; one that is not known is an error with its name as the code.
+pub(crate) fn finish_reason(wire: &str) -> FinishReason {
+    match wire {
+        "stop" => FinishReason::Stop,
+        "tool_calls" => FinishReason::ToolCalls,
+        "length" => FinishReason::MaxTokens,
+        other => {
+            let name = failure::safe_text(other, failure::MAX_EXCERPT_CHARS);
+            let message = format!("the model stopped with the reason \"{name}\"");
+            FinishReason::Error { failure: Failure::new(name.to_uppercase(), message) }
+        }
+    }
 }
 
 #[cfg(test)]
