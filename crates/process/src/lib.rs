@@ -5,7 +5,9 @@
 //! * When a command has ended, was stopped, ran out of time, or lost Lorimer (also by `kill -9`), everything it
 //!   started is gone too. Between Lorimer and every command stands a supervisor for that: Lorimer's own program,
 //!   started again with [`SUPERVISE_ARGS`]. Children that call `setsid` or fork twice do not escape on Linux; on
-//!   other systems they may, as only the process group is known there.
+//!   other systems they may, as only the process group is known there. A command that kills its own supervisor with
+//!   SIGKILL fails with [`ProcessError::SupervisorLost`]; its session is killed, and only what had left that session
+//!   before may stay behind.
 //! * A command reads nothing: its standard input is empty, and it has no terminal.
 //! * A child that keeps the output pipes open does not hold up the call once the command itself has ended.
 //! * Memory is bounded however much a command prints ([`HeadTail`]), and no character is cut in two.

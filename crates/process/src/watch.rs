@@ -36,6 +36,9 @@ const DRAIN_LIMIT: Duration = Duration::from_millis(200);
 /// What a supervisor may take longer than the time it promises, on a busy machine, before it is given up.
 const SUPERVISOR_MARGIN: Duration = Duration::from_secs(10);
 
+/// The longest single wait; not every system takes longer ones.
+const MAX_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// What the loader of the supervisor may need from Lorimer's environment. Nothing else is passed on: the environment
 /// of a process can be read by its children.
 const LOADER_VARIABLES: [&str; 2] = ["LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"];
@@ -202,6 +205,7 @@ impl Watcher {
         let deadline = [timeout_at, self.give_up_at].into_iter().flatten().min();
         // Rounded up, so that a wait never ends just before its time and spins.
         let timeout = deadline.map(|at| at.saturating_duration_since(now) + Duration::from_micros(1));
+        let timeout = timeout.map(|timeout| timeout.min(MAX_WAIT));
         let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
         let mut fds = Vec::with_capacity(4);
         let control = self.outcome.is_none().then(|| self.control.as_fd());

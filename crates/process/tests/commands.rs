@@ -44,6 +44,7 @@ fn standard_input_is_empty_and_there_is_no_terminal() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
 fn no_descriptor_of_ours_reaches_the_command() {
     let _kept_open = std::os::unix::net::UnixStream::pair().expect("a pair");
     let finished = run(command(&["ls", "/proc/self/fd"])).expect("it runs");
@@ -51,6 +52,7 @@ fn no_descriptor_of_ours_reaches_the_command() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
 fn signals_are_neither_blocked_nor_ignored() {
     let finished = run(command(&["grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status"])).expect("it runs");
     let sets = finished.stdout.text.split_ascii_whitespace().skip(1).step_by(2);
@@ -126,6 +128,7 @@ fn secrets_do_not_reach_the_command() {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
 fn the_supervisor_has_no_secrets_either() {
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_process-test-helper"))
         .arg("env; tr '\\0' '\\n' < /proc/$PPID/environ; tr '\\0' ' ' < /proc/$PPID/cmdline")

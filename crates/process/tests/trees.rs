@@ -46,7 +46,7 @@ fn nothing_is_left_after_a_timeout() {
         let mark = marked_seconds();
         let mut spec = escape(way, &mark, "sleep $S");
         spec.timeout_ms = Some(400);
-        spec.grace_ms = 200;
+        spec.grace_ms = 30_000;
         let finished = run(spec).expect("it runs");
         assert_gone(&mark, way);
         assert!(finished.timed_out && !finished.cancelled, "{way}");
@@ -108,7 +108,7 @@ fn nothing_is_left_when_the_future_is_dropped() {
 fn a_command_that_ignores_sigterm_is_killed() {
     let mark = marked_seconds();
     let mut spec = bash(&format!("trap '' TERM INT HUP; while :; do sleep {mark}; done"));
-    spec.timeout_ms = Some(300);
+    spec.timeout_ms = Some(1500);
     spec.grace_ms = 200;
     let finished = run(spec).expect("it runs");
     assert_gone(&mark, "trap");
@@ -118,7 +118,7 @@ fn a_command_that_ignores_sigterm_is_killed() {
 #[test]
 fn a_command_may_clean_up_when_its_time_is_over() {
     let mut spec = bash("trap 'echo bye; exit 4' TERM; while :; do sleep 0.05; done");
-    spec.timeout_ms = Some(500);
+    spec.timeout_ms = Some(1500);
     spec.grace_ms = 30_000;
     let finished = run(spec).expect("it runs");
     assert_eq!((finished.timed_out, finished.exit_code), (true, Some(4)));
@@ -135,6 +135,7 @@ fn the_last_of_a_pipeline_may_finish_what_it_writes() {
 fn a_stopped_command_is_ended() {
     let mut spec = bash("kill -STOP $$");
     spec.timeout_ms = Some(300);
+    spec.grace_ms = 30_000;
     let finished = run(spec).expect("it runs");
     assert_eq!((finished.timed_out, finished.signal.as_deref()), (true, Some("SIGTERM")));
 }

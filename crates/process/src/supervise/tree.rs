@@ -28,6 +28,9 @@ pub(crate) const KILL_LIMIT: Duration = Duration::from_secs(10);
 /// The pause between two rounds of killing.
 const KILL_PAUSE: Duration = Duration::from_millis(2);
 
+/// The longest single wait; not every system takes longer ones.
+const MAX_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// How many quick looks at the direct children follow a full round: a chain of processes that keep replacing
 /// themselves is too fast for a walk over the process table.
 const QUICK_ROUNDS: u32 = 50;
@@ -196,7 +199,7 @@ fn poll_either(
         (timeout, tick) => timeout.or(tick),
     };
     // Rounded up, so that a wait never ends just before its time and spins.
-    let timeout = timeout.map(|timeout| timeout + Duration::from_micros(1));
+    let timeout = timeout.map(|timeout| timeout.min(MAX_WAIT) + Duration::from_micros(1));
     let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
     match poll(&mut fds, timeout.as_ref()) {
         Ok(_) => Ok(control.is_some() && fds.first().is_some_and(|fd| !fd.revents().is_empty())),
