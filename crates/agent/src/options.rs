@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use lorimer_model::RetryPolicy;
 use lorimer_protocol::PermissionMode;
 
 use crate::prompt::InstructionOptions;
@@ -27,6 +28,8 @@ pub struct AgentOptions {
     pub cwd: PathBuf,
     /// Where instruction files are looked for.
     pub instructions: InstructionOptions,
+    /// How failed requests are repeated; `None` for the provider's own policy.
+    pub retry_policy: Option<RetryPolicy>,
     /// Share of the model's window from which on the oldest tool results are pruned, 0 to 1.
     pub prune_threshold_ratio: f64,
     /// Results longer than this are pruned, in characters.
@@ -50,6 +53,7 @@ impl AgentOptions {
             permission_mode: PermissionMode::default(),
             cwd,
             instructions: InstructionOptions::default(),
+            retry_policy: None,
             prune_threshold_ratio: 0.8,
             prune_threshold_chars: 8192,
             prune_head_chars: 4096,

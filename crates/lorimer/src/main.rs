@@ -1,1 +1,61 @@
-fn main() {}
+//! `lorimer`: the command line and the composition root.
+//!
+//! What must hold: nothing but answers, events and listings reaches standard output; every failure is one line on
+//! standard error with a next step, and an exit code of [`exit::Exit`].
+
+mod cli;
+mod commands;
+mod compose;
+mod drive;
+mod exit;
+mod home;
+mod input;
+mod settings;
+mod signals;
+mod surface;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cli::{Cli, Command};
+use crate::exit::{CommandError, Exit};
+use crate::surface::Progress;
+
+fn main() -> ExitCode {
+    lorimer_process::supervise_if_asked();
+    // A panic of a tool is that call's error, and any other is told below: the hook would print over both.
+    std::panic::set_hook(Box::new(|_| {}));
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return say(&error),
+    };
+    match std::panic::catch_unwind(|| dispatch(&cli)) {
+        Ok(Ok(exit)) => exit.into(),
+        Ok(Err(CommandError { exit, message })) => {
+            Progress::note(&message);
+            exit.into()
+        }
+        Err(_) => {
+            Progress::note("failed unexpectedly; the session's log is kept, see `lorimer sessions list`");
+            Exit::Failed.into()
+        }
+    }
+}
+
+fn dispatch(cli: &Cli) -> Result<Exit, CommandError> {
+    match &cli.command {
+        Command::Run(args) => commands::run::run(args),
+        Command::Demo(args) => commands::demo::demo(args),
+        Command::Sessions(command) => commands::sessions::sessions(command),
+        Command::Models(args) => commands::models::models(args),
+    }
+}
+
+/// Help and version go to standard output, complaints to standard error with exit code 2.
+fn say(error: &clap::Error) -> ExitCode {
+    let asked_for = !error.use_stderr();
+    // With nobody left to read there is nothing more to say.
+    let _ = error.print();
+    if asked_for { Exit::Completed.into() } else { Exit::Usage.into() }
+}

@@ -18,7 +18,7 @@ pub enum StoredRow {
     /// One event.
     Event(Event),
     /// Several chunk events.
-    Chunks(ChunkRow),
+    Chunks(Box<ChunkRow>),
 }
 
 /// Which deltas a packed row holds.
@@ -123,7 +123,7 @@ impl StoredRow {
             tag: String,
         }
         match serde_json::from_str::<Tag>(line).ok().and_then(|tag| PackedKind::from_tag(&tag.tag)) {
-            Some(kind) => Ok(Self::Chunks(ChunkRow::parse(kind, line)?)),
+            Some(kind) => Ok(Self::Chunks(Box::new(ChunkRow::parse(kind, line)?))),
             None => Ok(Self::Event(Event::from_json(line)?)),
         }
     }
@@ -410,7 +410,7 @@ impl<'a> Packer<'a> {
 
     fn flush(&mut self) {
         match self.run.take() {
-            Some((row, events)) if events.len() >= MIN_RUN => self.rows.push(StoredRow::Chunks(row)),
+            Some((row, events)) if events.len() >= MIN_RUN => self.rows.push(StoredRow::Chunks(Box::new(row))),
             Some((_, events)) => self.rows.extend(events.into_iter().cloned().map(StoredRow::Event)),
             None => {}
         }

@@ -161,7 +161,7 @@ impl TurnRun<'_> {
             }
             return Ok(Next::Done(StepOutcome::failed(overflow(failure, &agent.model))));
         }
-        let policy = agent.provider.retry_policy();
+        let policy = agent.options.retry_policy.clone().unwrap_or_else(|| agent.provider.retry_policy());
         let retry = tries.retries + 1;
         let Some(delay_ms) = retry_delay_ms(&policy, &failure, retry, chance()) else {
             return Ok(Next::Done(StepOutcome::failed(failure)));

@@ -1,0 +1,143 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueHint};
+use lorimer_protocol::PermissionMode;
+
+/// An agent harness: turns a language model into a working agent on your files.
+#[derive(Debug, Parser)]
+#[command(name = "lorimer", version, arg_required_else_help = true, after_help = ROOT_EXAMPLES)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const ROOT_EXAMPLES: &str = "Examples:
+  lorimer demo                          survey this folder without a key or a network
+  lorimer run \"fix the failing test\"    let the configured model do it";
+
+const RUN_EXAMPLES: &str = "Examples:
+  lorimer run \"explain src/main.rs\"
+  git diff | lorimer run \"review this change\"
+  lorimer run --continue \"now add a test for it\"
+  lorimer run --json -m deepseek/deepseek-v4-pro \"update the changelog\" | jq .type
+
+Exit codes: 0 completed, 1 failed, 2 usage or configuration, 3 limit reached, 4 answered but not saved,
+130, 143, 129 after SIGINT, SIGTERM, SIGHUP.";
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run an agent on a task until it is done
+    #[command(after_help = RUN_EXAMPLES)]
+    Run(RunArgs),
+    /// Survey a folder with the offline planner: no key, no network, nothing is changed
+    #[command(after_help = "Example:\n  lorimer demo ~/src/project")]
+    Demo(DemoArgs),
+    /// List, show and manage stored sessions
+    #[command(subcommand, after_help = "Example:\n  lorimer sessions list")]
+    Sessions(SessionsCommand),
+    /// Show which models are configured and what each provider needs
+    #[command(after_help = "Example:\n  lorimer models")]
+    Models(ModelsArgs),
+}
+
+/// `lorimer run`
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// The workspace [default: the current folder]
+    #[arg(short = 'C', long = "cd", value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub directory: Option<PathBuf>,
+    /// Provider and model, split at the first `/`
+    #[arg(short, long, value_name = "PROVIDER/MODEL")]
+    pub model: Option<String>,
+    /// Override a setting; may be repeated
+    #[arg(short = 'c', long = "config", value_name = "KEY=VALUE")]
+    pub config: Vec<String>,
+    /// Print the session's events as JSON lines, then one result line
+    #[arg(long)]
+    pub json: bool,
+    /// Go on with this session (an id or its beginning)
+    #[arg(long, value_name = "ID", conflicts_with = "continue_last")]
+    pub session: Option<String>,
+    /// Go on with the newest session of this folder
+    #[arg(long = "continue")]
+    pub continue_last: bool,
+    /// How tools are shown to the model: native
+    #[arg(long, value_name = "M")]
+    pub tools_mode: Option<String>,
+    /// What the agent may change: read-only, workspace-write or danger-full-access
+    #[arg(long, value_name = "M")]
+    pub permission_mode: Option<PermissionMode>,
+    /// Most steps of this turn
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_steps: Option<u64>,
+    /// Write the final answer to this file as well
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+    /// The task; `-` reads it from standard input
+    #[arg(value_name = "TASK")]
+    pub task: Vec<String>,
+}
+
+/// `lorimer demo`
+#[derive(Debug, Args)]
+pub struct DemoArgs {
+    /// The folder to survey [default: the current folder]
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub directory: Option<PathBuf>,
+    /// Override a setting; may be repeated
+    #[arg(short = 'c', long = "config", value_name = "KEY=VALUE")]
+    pub config: Vec<String>,
+}
+
+/// `lorimer sessions …`
+#[derive(Debug, Subcommand)]
+pub enum SessionsCommand {
+    /// List sessions, the latest first
+    #[command(after_help = "Example:\n  lorimer sessions list --all")]
+    List {
+        /// Sessions of every folder, not only of this one
+        #[arg(long)]
+        all: bool,
+        /// One JSON object a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print what was said and done in a session
+    #[command(after_help = "Example:\n  lorimer sessions show 3f2a")]
+    Show {
+        /// The session's id or its beginning
+        id: String,
+    },
+    /// Print the path of a session's log
+    #[command(after_help = "Example:\n  jq .type \"$(lorimer sessions path 3f2a)\"")]
+    Path {
+        /// The session's id or its beginning
+        id: String,
+    },
+    /// Give a session another title
+    #[command(after_help = "Example:\n  lorimer sessions rename 3f2a \"the parser bug\"")]
+    Rename {
+        /// The session's id or its beginning
+        id: String,
+        /// The new title
+        title: String,
+    },
+    /// Delete a session with all its files
+    #[command(after_help = "Example:\n  lorimer sessions delete 3f2a")]
+    Delete {
+        /// The session's id or its beginning
+        id: String,
+    },
+}
+
+/// `lorimer models`
+#[derive(Debug, Args)]
+pub struct ModelsArgs {
+    /// Override a setting; may be repeated
+    #[arg(short = 'c', long = "config", value_name = "KEY=VALUE")]
+    pub config: Vec<String>,
+}

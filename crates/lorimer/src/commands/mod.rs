@@ -1,0 +1,6 @@
+//! The commands, one module each.
+
+pub mod demo;
+pub mod models;
+pub mod run;
+pub mod sessions;

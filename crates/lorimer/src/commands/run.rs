@@ -1,0 +1,96 @@
+//! `lorimer run`: an agent on a task.
+
+use std::path::Path;
+
+use lorimer_protocol::SessionId;
+
+use crate::cli::RunArgs;
+use crate::drive::{Job, drive};
+use crate::exit::{CommandError, Exit};
+use crate::input::{self, PipedInput};
+use crate::settings::Settings;
+use crate::{compose, home, settings};
+
+/// Runs an agent on the task until it is done.
+///
+/// # Errors
+/// When the command line, a setting, the workspace or the session cannot be used.
+pub fn run(args: &RunArgs) -> Result<Exit, CommandError> {
+    let home = home::home()?;
+    let mut settings = settings::load(&home, &args.config)?;
+    apply_flags(&mut settings, args);
+    check_tools_mode(&settings.tools_mode)?;
+    let cwd = home::workspace(args.directory.as_deref())?;
+    let resume = session_to_resume(args, &settings, &home, &cwd)?;
+    let task = task(args, &settings)?;
+    let show_progress = false;
+    drive(Job { home, settings, cwd, resume, task, json: args.json, output: args.output.clone(), show_progress })
+}
+
+fn apply_flags(settings: &mut Settings, args: &RunArgs) {
+    if let Some(model) = &args.model {
+        settings.model.clone_from(model);
+    }
+    if let Some(mode) = args.permission_mode {
+        settings.permission_mode = mode;
+    }
+    if let Some(mode) = &args.tools_mode {
+        settings.tools_mode.clone_from(mode);
+    }
+    if args.max_steps.is_some() {
+        settings.max_steps = args.max_steps;
+    }
+}
+
+fn check_tools_mode(mode: &str) -> Result<(), CommandError> {
+    match mode {
+        "native" => Ok(()),
+        "ptc" | "code" | "both" => Err(CommandError::usage(format!(
+            "tools mode \"{mode}\" needs code mode, which this version does not have; use --tools-mode native"
+        ))),
+        _ => Err(CommandError::usage(format!("there is no tools mode \"{mode}\"; this version has: native"))),
+    }
+}
+
+fn session_to_resume(
+    args: &RunArgs,
+    settings: &Settings,
+    home: &Path,
+    cwd: &Path,
+) -> Result<Option<SessionId>, CommandError> {
+    let store = compose::store(settings, home);
+    if let Some(id) = &args.session {
+        return Ok(Some(store.resolve(id)?));
+    }
+    if !args.continue_last {
+        return Ok(None);
+    }
+    match store.list_of(cwd).into_iter().next() {
+        Some(newest) => Ok(Some(newest.header.id)),
+        None => Err(CommandError::usage(format!(
+            "there is no session of {} to continue; leave out --continue to start one",
+            cwd.display()
+        ))),
+    }
+}
+
+/// The task from the command line, from standard input, or from both.
+fn task(args: &RunArgs, settings: &Settings) -> Result<String, CommandError> {
+    let words = args.task.join(" ");
+    let from_stdin = words.trim() == "-" || words.trim().is_empty();
+    let piped = if from_stdin { input::read_all(settings)? } else { input::read_beside_a_task(settings)? };
+    let text = match (from_stdin, piped) {
+        (true, PipedInput::Text(text)) => text,
+        (true, _) => String::new(),
+        (false, PipedInput::Text(text)) if !text.trim().is_empty() => {
+            format!("{words}\n\n<stdin>\n{}\n</stdin>", text.trim_end_matches('\n'))
+        }
+        (false, _) => words,
+    };
+    if text.trim().is_empty() {
+        return Err(CommandError::usage(
+            "there is no task; write one after `lorimer run`, or pipe it in and write `-`",
+        ));
+    }
+    Ok(text)
+}

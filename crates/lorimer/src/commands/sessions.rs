@@ -1,0 +1,160 @@
+//! `lorimer sessions`: list, show, path, rename, delete.
+
+use lorimer_protocol::{
+    ContentBlock, Draft, Event, Payload, SessionTitle, TitleSource, TurnEndReason,
+};
+use lorimer_session::{SessionSummary, Store};
+use serde_json::json;
+
+use crate::cli::SessionsCommand;
+use crate::exit::{CommandError, Exit};
+use crate::surface::{Progress, StdoutWriter};
+use crate::{compose, home, settings};
+
+/// How much of an id a list shows, in characters.
+const SHORT_ID_CHARS: usize = 8;
+/// Longest piece of a result that `show` prints, in lines.
+const SHOWN_RESULT_LINES: usize = 12;
+
+/// Runs one of the session commands.
+///
+/// # Errors
+/// When there is no such session, or it cannot be read or changed.
+pub fn sessions(command: &SessionsCommand) -> Result<Exit, CommandError> {
+    let home = home::home()?;
+    let store = compose::store(&settings::load(&home, &[])?, &home);
+    let out = StdoutWriter::start().map_err(|error| CommandError::failed(error.to_string()))?;
+    match command {
+        SessionsCommand::List { all, json } => list(&store, *all, *json, &out)?,
+        SessionsCommand::Show { id } => show(&store, id, &out)?,
+        SessionsCommand::Path { id } => {
+            let id = store.resolve(id)?;
+            out.line(store.path(&id)?.display().to_string());
+        }
+        SessionsCommand::Rename { id, title } => rename(&store, id, title)?,
+        SessionsCommand::Delete { id } => {
+            let id = store.resolve(id)?;
+            store.delete(&id)?;
+        }
+    }
+    match out.finish() {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(CommandError::failed(format!("cannot write to standard output: {error}")))
+        }
+        _ => Ok(Exit::Completed),
+    }
+}
+
+fn list(store: &Store, all: bool, as_json: bool, out: &StdoutWriter) -> Result<(), CommandError> {
+    let sessions = if all { store.list() } else { store.list_of(&home::workspace(None)?) };
+    if sessions.is_empty() && !as_json {
+        let scope = if all { "" } else { " of this folder; see `lorimer sessions list --all`" };
+        Progress::note(&format!("there are no sessions{scope}"));
+    }
+    for session in sessions {
+        out.line(if as_json { json_row(&session) } else { row(&session, all) });
+    }
+    Ok(())
+}
+
+fn row(session: &SessionSummary, all: bool) -> String {
+    let id: String = session.header.id.as_str().chars().take(SHORT_ID_CHARS).collect();
+    let title = session.title.as_deref().unwrap_or("(untitled)");
+    let place = match (&session.header.cwd, all) {
+        (Some(cwd), true) => format!("  {cwd}"),
+        _ => String::new(),
+    };
+    format!("{id}  {:>7}  {title}{place}", age(session.updated_at))
+}
+
+fn json_row(session: &SessionSummary) -> String {
+    json!({
+        "id": session.header.id, "title": session.title, "cwd": session.header.cwd,
+        "createdAt": session.header.created_at, "updatedAt": session.updated_at,
+        "bytes": session.size_bytes, "path": session.path,
+    })
+    .to_string()
+}
+
+/// How long ago, in the largest unit that fits.
+fn age(epoch_ms: u64) -> String {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let seconds = now.as_secs().saturating_sub(epoch_ms / 1000);
+    match seconds {
+        0..60 => "now".to_owned(),
+        60..3600 => format!("{} min", seconds / 60),
+        3600..86_400 => format!("{} h", seconds / 3600),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+fn show(store: &Store, id: &str, out: &StdoutWriter) -> Result<(), CommandError> {
+    let id = store.resolve(id)?;
+    let events = store.events(&id)?;
+    let header = events.header();
+    out.line(format!("session {} in {}", header.id, header.cwd.as_deref().unwrap_or("no folder")));
+    for event in events {
+        match event {
+            Ok(event) => {
+                if let Some(text) = transcript(&event) {
+                    out.line(text);
+                }
+            }
+            Err(problem) => {
+                Progress::note(&format!("the rest of the log cannot be shown: {problem}"));
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What an event adds to a transcript.
+fn transcript(event: &Event) -> Option<String> {
+    match event.payload().ok()? {
+        Payload::UserMessage(message) if message.source.kind() == "user" => {
+            Some(format!("\n> {}", message.text().replace('\n', "\n> ")))
+        }
+        Payload::AssistantMessage(data) => Some(data.message.text()).filter(|text| !text.trim().is_empty()).map(|text| {
+            format!("\n{}", text.trim_end())
+        }),
+        Payload::ToolCall(call) => Some(format!("\n• {} {}", call.name, call.arguments)),
+        Payload::ToolResult(result) if event.surface_op == Some(lorimer_protocol::SurfaceOp::Append) => {
+            let block = result.message.tool_result()?;
+            let text: String = block.content.iter().filter_map(ContentBlock::as_text).collect();
+            Some(indented(&text))
+        }
+        Payload::TurnEnd(end) => match end.reason {
+            TurnEndReason::Completed => None,
+            TurnEndReason::Error { error } => Some(format!("\n[failed: {} ({})]", error.message, error.code)),
+            other => serde_json::to_value(&other)
+                .ok()
+                .map(|value| format!("\n[{}]", value["kind"].as_str().unwrap_or("ended"))),
+        },
+        _ => None,
+    }
+}
+
+fn indented(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut shown: Vec<String> =
+        lines.iter().take(SHOWN_RESULT_LINES).map(|line| format!("    {line}")).collect();
+    if lines.len() > SHOWN_RESULT_LINES {
+        shown.push(format!("    … {} more lines", lines.len() - SHOWN_RESULT_LINES));
+    }
+    shown.join("\n")
+}
+
+fn rename(store: &Store, id: &str, title: &str) -> Result<(), CommandError> {
+    let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
+    if title.is_empty() {
+        return Err(CommandError::usage("a title needs at least one word"));
+    }
+    let opened = store.open(&store.resolve(id)?)?;
+    let event = SessionTitle { title, message_seqs: Vec::new(), source: TitleSource::User };
+    opened.session.append(Draft::new(&event)).map_err(|error| CommandError::failed(error.to_string()))?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .map_err(|error| CommandError::failed(format!("cannot start: {error}")))?;
+    runtime.block_on(opened.session.flush()).map_err(|error| CommandError::failed(error.to_string()))
+}

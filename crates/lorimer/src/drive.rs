@@ -1,0 +1,300 @@
+//! One headless run: the agent, its events, signals, and the way out.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use lorimer_agent::{Agent, TurnReport};
+use lorimer_protocol::{AbortCause, Event, SessionId, TurnEndReason};
+use lorimer_session::Session;
+use serde_json::{Value, json};
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use crate::compose;
+use crate::exit::{CommandError, Exit};
+use crate::settings::Settings;
+use crate::signals::{Ending, Signals};
+use crate::surface::{Progress, StdoutWriter};
+
+/// How long a turn may take to end after a signal before the log is closed without it, in milliseconds.
+const ENDING_GRACE_MS: u64 = 5000;
+
+/// What is to be run and how it is shown.
+pub struct Job {
+    /// The home directory.
+    pub home: PathBuf,
+    /// The settings, flags applied.
+    pub settings: Settings,
+    /// The workspace.
+    pub cwd: PathBuf,
+    /// The session to go on with.
+    pub resume: Option<SessionId>,
+    /// The task.
+    pub task: String,
+    /// Events on standard output instead of the answer alone.
+    pub json: bool,
+    /// A file for the answer.
+    pub output: Option<PathBuf>,
+    /// Progress even when nobody seems to watch.
+    pub show_progress: bool,
+}
+
+/// Runs a job to its end.
+///
+/// # Errors
+/// When it cannot begin. What goes wrong later is an exit code.
+pub fn drive(job: Job) -> Result<Exit, CommandError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| CommandError::failed(format!("cannot start: {error}")))?;
+    let exit = runtime.block_on(run(job));
+    // Whatever a tool still does in the background ends with the process.
+    runtime.shutdown_background();
+    exit
+}
+
+async fn run(job: Job) -> Result<Exit, CommandError> {
+    let started = Instant::now();
+    let session = open_session(&job)?;
+    let agent = compose::agent(&job.settings, &job.home, &job.cwd, Arc::clone(&session))?;
+    let events = session.subscribe();
+    let stdout = StdoutWriter::start().map_err(|error| CommandError::failed(error.to_string()))?;
+    agent.follow_up(&job.task)?;
+    let mut run = Run {
+        agent: &agent,
+        events,
+        stdout: &stdout,
+        progress: Progress::new(job.show_progress),
+        json: job.json,
+        steps_before: session.with_log(|log| log.turn().total_steps()),
+    };
+    let (report, ending) = run.until_end().await?;
+    let mut result = RunResult::new(&session, report, ending, run.steps_before);
+    if let Some(path) = &job.output {
+        result.save_answer(path);
+    }
+    if job.json {
+        stdout.line(result.to_json(started.elapsed()).to_string());
+    } else if !result.text.is_empty() {
+        stdout.line(result.text.trim_end_matches('\n').to_owned());
+    }
+    if let Err(error) = finish_stdout(stdout, ending) {
+        result.problems.push(format!("cannot write to standard output: {error}"));
+        result.exit = if result.exit == Exit::Completed { Exit::Unsaved } else { result.exit };
+    }
+    result.problems.iter().for_each(|problem| Progress::note(problem));
+    Ok(result.exit)
+}
+
+fn open_session(job: &Job) -> Result<Arc<Session>, CommandError> {
+    let store = compose::store(&job.settings, &job.home);
+    let Some(id) = &job.resume else {
+        return Ok(store.create(&job.cwd)?);
+    };
+    let opened = store.open(id)?;
+    if let Some(copy) = opened.torn_copy {
+        Progress::note(&format!("the log ended in a torn line, which was copied to {}", copy.display()));
+    }
+    Ok(opened.session)
+}
+
+/// After a signal nobody may be reading any more; the exit does not wait for a reader.
+fn finish_stdout(stdout: StdoutWriter, ending: Option<Ending>) -> std::io::Result<()> {
+    if ending.is_none() {
+        return stdout.finish();
+    }
+    let (done, wait) = std::sync::mpsc::channel();
+    std::thread::spawn(move || done.send(stdout.finish()));
+    wait.recv_timeout(Duration::from_millis(500)).unwrap_or(Ok(()))
+}
+
+struct Run<'a> {
+    agent: &'a Agent,
+    events: UnboundedReceiver<Arc<Event>>,
+    stdout: &'a StdoutWriter,
+    progress: Progress,
+    json: bool,
+    steps_before: u64,
+}
+
+impl Run<'_> {
+    /// The last turn's report, or none when the log had to be closed without it.
+    async fn until_end(&mut self) -> Result<(Option<TurnReport>, Option<Ending>), CommandError> {
+        let mut signals = Signals::listen().map_err(|error| CommandError::failed(error.to_string()))?;
+        let agent = self.agent;
+        let turns = agent.run_until_idle();
+        tokio::pin!(turns);
+        let mut ending: Option<Ending> = None;
+        let mut deadline: Option<tokio::time::Instant> = None;
+        let mut tick = tokio::time::interval(Duration::from_secs(1));
+        let report = loop {
+            tokio::select! {
+                biased;
+                signal = signals.next() => {
+                    let forced = ending.is_some();
+                    ending = ending.or(Some(signal));
+                    if forced {
+                        break None;
+                    }
+                    agent.cancel(signal.cause());
+                    deadline = Some(tokio::time::Instant::now() + Duration::from_millis(ENDING_GRACE_MS));
+                }
+                Some(event) = self.events.recv() => self.show(&event),
+                report = &mut turns => break Some(report?),
+                () = expired(deadline) => break None,
+                _ = tick.tick() => {
+                    self.progress.tick();
+                    if self.stdout.is_broken() {
+                        agent.cancel(AbortCause::Disposed);
+                    }
+                }
+            }
+        };
+        if report.is_none() {
+            close_log(agent.session()).await;
+        }
+        while let Ok(event) = self.events.try_recv() {
+            self.show(&event);
+        }
+        Ok((report, ending))
+    }
+
+    fn show(&mut self, event: &Event) {
+        if self.json {
+            self.stdout.line(event.to_json());
+        }
+        self.progress.event(self.agent, event);
+    }
+}
+
+async fn expired(deadline: Option<tokio::time::Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Closes an open turn in the log without waiting for whatever runs.
+async fn close_log(session: &Session) {
+    for event in session.with_log(lorimer_session::closers) {
+        let draft = lorimer_protocol::Draft {
+            kind: event.kind,
+            data: event.data,
+            source_event_seqs: event.source_event_seqs,
+            surface_op: event.surface_op,
+            ignorable: false,
+        };
+        if session.append(draft).is_err() {
+            return;
+        }
+    }
+    let _ = tokio::time::timeout(Duration::from_secs(2), session.flush()).await;
+}
+
+/// What a run came to.
+struct RunResult {
+    session_id: SessionId,
+    stop_reason: &'static str,
+    text: String,
+    usage: Value,
+    steps: u64,
+    error: Option<Value>,
+    exit: Exit,
+    problems: Vec<String>,
+}
+
+impl RunResult {
+    fn new(session: &Session, report: Option<TurnReport>, ending: Option<Ending>, steps_before: u64) -> Self {
+        let steps = session.with_log(|log| log.turn().total_steps()) - steps_before;
+        let Some(report) = report else {
+            return Self {
+                session_id: session.id().clone(),
+                stop_reason: "aborted",
+                text: String::new(),
+                usage: json!({}),
+                steps,
+                error: None,
+                exit: ending.map_or(Exit::Failed, Ending::exit),
+                problems: vec!["interrupted before the turn could end; the log is closed".to_owned()],
+            };
+        };
+        let mut result = Self {
+            session_id: session.id().clone(),
+            stop_reason: "completed",
+            text: report.text,
+            usage: serde_json::to_value(report.usage).unwrap_or_default(),
+            steps,
+            error: None,
+            exit: Exit::Completed,
+            problems: Vec::new(),
+        };
+        result.judge(&report.reason);
+        if let Some(error) = report.unsaved {
+            result.problems.push(error.to_string());
+            result.exit = if result.text.is_empty() { Exit::Failed } else { Exit::Unsaved };
+        }
+        if let Some(ending) = ending {
+            result.exit = ending.exit();
+        }
+        result
+    }
+
+    fn judge(&mut self, reason: &TurnEndReason) {
+        let (stop_reason, exit, problem) = match reason {
+            TurnEndReason::Completed if self.text.trim().is_empty() => (
+                "completed",
+                Exit::Failed,
+                Some("the model ended without an answer; ask again, or look with `lorimer sessions show`".to_owned()),
+            ),
+            TurnEndReason::Completed => ("completed", Exit::Completed, None),
+            TurnEndReason::MaxTokens => (
+                "max-tokens",
+                Exit::Limit,
+                Some("the answer was cut at the output limit; continue the session, or raise max_tokens".to_owned()),
+            ),
+            TurnEndReason::Blocked => ("blocked", Exit::Failed, Some("the input was refused".to_owned())),
+            TurnEndReason::Aborted { .. } => ("aborted", Exit::Failed, Some("cancelled".to_owned())),
+            TurnEndReason::Error { error } => {
+                self.error = Some(json!({"code": error.code, "message": error.message}));
+                match error.code.as_str() {
+                    "STEP_LIMIT" => ("step-limit", Exit::Limit, Some(error.message.clone())),
+                    code => ("error", Exit::Failed, Some(format!("{} [{code}]", error.message))),
+                }
+            }
+            TurnEndReason::Interrupted | TurnEndReason::Other(_) => {
+                ("error", Exit::Failed, Some("the turn was interrupted".to_owned()))
+            }
+        };
+        (self.stop_reason, self.exit) = (stop_reason, exit);
+        self.problems.extend(problem);
+    }
+
+    fn save_answer(&mut self, path: &Path) {
+        if self.text.is_empty() {
+            return;
+        }
+        if let Err(error) = std::fs::write(path, &self.text) {
+            self.problems.push(format!("cannot write the answer to {}: {error}", path.display()));
+            if self.exit == Exit::Completed {
+                self.exit = Exit::Unsaved;
+            }
+        }
+    }
+
+    fn to_json(&self, took: Duration) -> Value {
+        let mut line = json!({
+            "type": "result",
+            "sessionId": self.session_id,
+            "stopReason": self.stop_reason,
+            "text": self.text,
+            "usage": self.usage,
+            "steps": self.steps,
+            "durationMs": u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+        });
+        if let Some(error) = &self.error {
+            line["error"] = error.clone();
+        }
+        line
+    }
+}

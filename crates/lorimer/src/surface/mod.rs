@@ -1,0 +1,7 @@
+//! The headless surface: events to standard output, progress to standard error.
+
+mod progress;
+mod stdout;
+
+pub use progress::Progress;
+pub use stdout::StdoutWriter;
