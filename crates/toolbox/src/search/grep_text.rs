@@ -177,7 +177,7 @@ mod tests {
         fn a_preview_is_the_longest_prefix_that_fits(line in "\\PC{0,40}", max_bytes in 0_usize..60) {
             let shown = preview(&line, max_bytes);
             if line.len() <= max_bytes {
-                prop_assert_eq!(shown, line);
+                prop_assert_eq!(&*shown, &line);
             } else {
                 let kept = shown.strip_suffix(" (line truncated)").expect("says that it is cut");
                 prop_assert!(line.starts_with(kept) && kept.len() <= max_bytes);

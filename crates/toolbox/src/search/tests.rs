@@ -307,7 +307,18 @@ async fn malformed_patterns_are_refused() {
     texts.push(failure(include));
     assert!(texts.iter().all(|(code, _)| code == "SEARCH_INVALID_PATTERN"));
     let texts: Vec<String> = texts.into_iter().map(|(_, text)| text).collect();
-    insta::assert_snapshot!(texts.join("\n--\n"), @"");
+    insta::assert_snapshot!(texts.join("\n--\n"), @r#"
+    grep pattern rejected by ripgrep: regex parse error:
+        (?:()
+        ^
+    error: unclosed group
+    --
+    grep pattern rejected by ripgrep: the literal "\n" is not allowed in a regex
+    --
+    glob pattern rejected by ripgrep: error parsing glob '{a': unclosed alternate group; missing '}' (maybe escape '{' with '[{]'?)
+    --
+    grep pattern rejected by ripgrep: error parsing glob '[': unclosed character class; missing ']'
+    "#);
 }
 
 #[tokio::test]
@@ -360,7 +371,8 @@ async fn a_search_that_is_stopped_ends_by_itself() {
     assert_eq!(failure(late.await).0, "SEARCH_ABORTED");
     wait.await.expect("the thread ends");
     let (ended, wait) = tokio::sync::oneshot::channel();
-    let late = super::runner::run("glob", &CancellationToken::new(), 1, move |stop| {
+    let cancel = CancellationToken::new();
+    let late = super::runner::run("glob", &cancel, 1, move |stop| {
         while !stop.is_set() {
             std::thread::yield_now();
         }
@@ -388,16 +400,42 @@ async fn a_complete_result_is_stored() {
     assert_eq!((mode(Path::new(&stored)), mode(folder)), (0o600, 0o700));
     assert_eq!(folder, session.directory().expect("a folder").join("files"));
     let text = glob.render(&args, &output)[0].as_text().expect("text").replace(&stored, "<stored>");
-    insta::assert_snapshot!(text, @"");
+    insta::assert_snapshot!(text, @r"
+    a
+    b
+
+    (Showing 2 of 3 paths. Full sorted result stored at: <stored>. Use read with offset/limit, or grep this path to search within it.)
+    ");
 
     let grep = GrepTool::new(options);
     let args = grep_args("needle", None, None);
     let output = grep.execute(&args, &context).await.expect("finds");
     let stored = output.stored.clone().expect("is stored");
     assert!(stored.ends_with("-grep-results.txt"));
-    insta::assert_snapshot!(fs::read_to_string(&stored).expect("reads"), @"");
+    insta::assert_snapshot!(fs::read_to_string(&stored).expect("reads"), @r"
+    Found 3 matches
+
+    a
+    Line 1: needle
+
+    b
+    Line 1: needle
+
+    c
+    Line 1: needle
+    ");
     let text = grep.render(&args, &output)[0].as_text().expect("text").replace(&stored, "<stored>");
-    insta::assert_snapshot!(text, @"");
+    insta::assert_snapshot!(text, @r"
+    Found 2 of 3 matches
+
+    a
+    Line 1: needle
+
+    b
+    Line 1: needle
+
+    (Full grep result stored at: <stored>. Use read with offset/limit, or grep this path to search within it.)
+    ");
 
     let mut nested = context_in(session, tree.path());
     nested.parent = Some(CallId::from("p"));
@@ -407,7 +445,46 @@ async fn a_complete_result_is_stored() {
 #[test]
 fn the_model_is_told_what_the_arguments_mean() {
     let schemas = [lorimer_tools::schema_of::<GlobArgs>(), lorimer_tools::schema_of::<GrepArgs>()];
-    insta::assert_json_snapshot!(schemas, @"");
+    insta::assert_json_snapshot!(schemas, @r#"
+    [
+      {
+        "type": "object",
+        "properties": {
+          "pattern": {
+            "type": "string",
+            "description": "Glob of the files to find, such as `*.rs` or `src/**/*.ts`. Without a slash it applies at any depth."
+          },
+          "path": {
+            "type": "string",
+            "description": "Directory to look in; the workspace when left out."
+          }
+        },
+        "required": [
+          "pattern"
+        ]
+      },
+      {
+        "type": "object",
+        "properties": {
+          "pattern": {
+            "type": "string",
+            "description": "Regular expression in Rust's syntax, applied to each line. Escape literal `( ) [ ] { } . * + ? | ^ $ \\`."
+          },
+          "path": {
+            "type": "string",
+            "description": "File or directory to search; the workspace when left out."
+          },
+          "include": {
+            "type": "string",
+            "description": "Glob of the files to search, such as `*.rs` or `*.{ts,tsx}`."
+          }
+        },
+        "required": [
+          "pattern"
+        ]
+      }
+    ]
+    "#);
 }
 
 #[test]
