@@ -58,6 +58,8 @@ pub(super) fn search(
     });
     if let Err(why) = searched
         && !scan.is_over()
+        // What has gone meanwhile is not missed.
+        && why.kind() != io::ErrorKind::NotFound
     {
         scan.note_unreadable(format!("{}: {why}", scan.place().name_of(path)));
     }

@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Names that are read in every directory, for [`ignore::WalkBuilder::add_custom_ignore_filename`] the last.
+/// Names that are read in every directory.
 const NAMES: [&str; 3] = [".gitignore", ".ignore", CUSTOM_NAME];
 /// Ripgrep's own file of rules.
 pub(super) const CUSTOM_NAME: &str = ".rgignore";

@@ -1,5 +1,6 @@
 //! One walk over a tree on several threads: what ends it, how much it found and what it could not read.
 
+use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
@@ -58,8 +59,8 @@ impl Scan {
         self.found_bytes.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes) <= self.max_bytes
     }
 
-    /// Remembers something that could not be read. Of several the first by name is kept, so that the order in which
-    /// the threads meet them does not matter.
+    /// Remembers something that could not be read. Of several the first by name is kept, whatever the order in which
+    /// the threads meet them.
     pub(super) fn note_unreadable(&self, what: String) {
         let mut kept = self.unreadable.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.as_ref().is_none_or(|kept| what < *kept) {
@@ -92,7 +93,7 @@ impl Scan {
                         }
                     }
                     Ok(_) => {}
-                    Err(why) => self.note_unreadable(self.describe(&why)),
+                    Err(why) => self.note_walk_error(&why),
                 }
                 WalkState::Continue
             })
@@ -115,6 +116,14 @@ impl Scan {
         match &*unreadable {
             Some(what) if found_nothing => Err(failure::failed(self.tool, what)),
             _ => Ok(()),
+        }
+    }
+
+    /// What has gone meanwhile is not missed, and a malformed rule in an ignore file hides nothing.
+    fn note_walk_error(&self, error: &ignore::Error) {
+        let has_gone = error.io_error().is_some_and(|why| why.kind() == ErrorKind::NotFound);
+        if error.is_io() && !has_gone {
+            self.note_unreadable(self.describe(error));
         }
     }
 
