@@ -4,3 +4,7 @@
 //! - A tool ends soon after its caller cancels, whatever the file system does; no file can hang it or swell it.
 //! - What is outside of an edit's match keeps its bytes.
 //! - Cards are pure functions of logged data.
+
+mod bash;
+
+pub use bash::{BashArgs, BashOptions, BashOutput, BashTool, ForegroundKind, StreamOutput};
