@@ -5,6 +5,8 @@
 //! - What is outside of an edit's match keeps its bytes.
 //! - Cards are pure functions of logged data.
 
+mod bash;
 mod search;
 
+pub use bash::{BashArgs, BashOptions, BashOutput, BashTool, ForegroundKind, StreamOutput};
 pub use search::{GlobArgs, GlobOutput, GlobTool, GrepArgs, GrepMatch, GrepOutput, GrepTool, SearchOptions};

@@ -77,7 +77,7 @@ fn permission_text(mode: PermissionMode) -> &'static str {
         }
         PermissionMode::WorkspaceWrite => {
             "Permission mode: workspace-write. Files inside the working directory and temporary folders can be \
-             changed; anything else is refused."
+             changed; other files cannot, and commands do not run, because they cannot be confined yet."
         }
         PermissionMode::DangerFullAccess => {
             "Permission mode: danger-full-access. File changes and commands are not confined."
