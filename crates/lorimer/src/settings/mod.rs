@@ -5,7 +5,7 @@ mod table;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
-use toml_edit::{ImDocument, Item, TableLike};
+use toml_edit::{Document, Item, TableLike};
 
 pub use table::Settings;
 
@@ -89,7 +89,7 @@ fn apply_override(settings: &mut Settings, text: &str) -> Result<(), SettingsErr
 }
 
 fn apply_file(settings: &mut Settings, path: &Path, text: &str) -> Result<(), SettingsError> {
-    let document = ImDocument::parse(text).map_err(|error| SettingsError::Syntax {
+    let document = Document::parse(text).map_err(|error| SettingsError::Syntax {
         path: path.to_owned(),
         message: error.to_string().trim_end().replace('\n', " "),
     })?;
