@@ -4,3 +4,15 @@
 //! - A tool ends soon after its caller cancels, whatever the file system does; no file can hang it or swell it.
 //! - What is outside of an edit's match keeps its bytes.
 //! - Cards are pure functions of logged data.
+
+mod edit;
+mod files;
+mod read;
+mod todo;
+mod write;
+
+pub use edit::{EditOptions, EditTool, EditValue};
+pub use files::{FsCode, FsError, FsTarget, ModeFence, WriteFence, WriteRequest};
+pub use read::{ReadLine, ReadMeta, ReadOptions, ReadTool, ReadValue, read_meta_from_meta};
+pub use todo::TodoWriteTool;
+pub use write::{WriteOperation, WriteOptions, WriteTool, WriteValue};
