@@ -1,0 +1,126 @@
+//! What the system says of a file, and opening one without waiting.
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use rustix::fs::OFlags;
+
+/// What is known of a file from one `stat`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FileFacts {
+    /// `dev:ino:size:mtimeNs:ctimeNs`; two files or two states of one differ in it.
+    pub version: String,
+    pub is_regular: bool,
+    pub size: u64,
+    /// Permission bits.
+    pub mode: u32,
+    pub uid: u32,
+    pub gid: u32,
+}
+
+/// Read, write and execute for owner, group and others. Set-id bits do not survive a write, as in the kernel.
+const PERMISSION_BITS: u32 = 0o777;
+
+impl FileFacts {
+    pub fn of(metadata: &Metadata) -> Self {
+        Self {
+            version: format!(
+                "{}:{}:{}:{}:{}",
+                metadata.dev(),
+                metadata.ino(),
+                metadata.size(),
+                nanoseconds(metadata.mtime(), metadata.mtime_nsec()),
+                nanoseconds(metadata.ctime(), metadata.ctime_nsec()),
+            ),
+            is_regular: metadata.is_file(),
+            size: metadata.size(),
+            mode: metadata.mode() & PERMISSION_BITS,
+            uid: metadata.uid(),
+            gid: metadata.gid(),
+        }
+    }
+
+    /// The facts of what is at `path`, `None` when nothing is.
+    pub fn at(path: &Path) -> io::Result<Option<Self>> {
+        match std::fs::metadata(path) {
+            Ok(metadata) => Ok(Some(Self::of(&metadata))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn nanoseconds(seconds: i64, rest: i64) -> i128 {
+    i128::from(seconds) * 1_000_000_000 + i128::from(rest)
+}
+
+/// Opens what is at `path` for reading if it is a regular file, and says what it is. Never waits for a writer of a
+/// FIFO and never opens a device: it looks before it opens, and again at what it opened.
+pub(crate) fn open_regular(path: &Path) -> io::Result<(Option<File>, FileFacts)> {
+    let seen = FileFacts::of(&std::fs::metadata(path)?);
+    if !seen.is_regular {
+        return Ok((None, seen));
+    }
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)?;
+    let facts = FileFacts::of(&file.metadata()?);
+    Ok((facts.is_regular.then_some(file), facts))
+}
+
+/// The whole content, or `None` when it is longer than `cap` bytes.
+pub(crate) fn read_to_cap(file: &mut File, size: u64, cap: u64) -> io::Result<Option<Vec<u8>>> {
+    if size > cap {
+        return Ok(None);
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0).saturating_add(1));
+    file.take(cap.saturating_add(1)).read_to_end(&mut bytes)?;
+    Ok((bytes.len() as u64 <= cap).then_some(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_changes_with_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f");
+        std::fs::write(&path, "one").unwrap();
+        let before = FileFacts::at(&path).unwrap().unwrap();
+        assert_eq!(before.version.split(':').count(), 5);
+        std::fs::write(&path, "longer").unwrap();
+        assert_ne!(FileFacts::at(&path).unwrap().unwrap().version, before.version);
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(FileFacts::at(&path).unwrap(), None);
+    }
+
+    #[test]
+    fn fifos_and_devices_are_not_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("fifo");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &fifo,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+            0,
+        )
+        .unwrap();
+        for path in [fifo.as_path(), Path::new("/dev/zero"), folder.path()] {
+            assert!(open_regular(path).unwrap().0.is_none(), "{path:?}");
+        }
+    }
+
+    #[test]
+    fn a_cap_is_inclusive() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f");
+        std::fs::write(&path, "12345").unwrap();
+        for (said, cap, fits) in [(5, 5, true), (5, 4, false), (0, 5, true), (0, 4, false)] {
+            let mut file = File::open(&path).unwrap();
+            assert_eq!(read_to_cap(&mut file, said, cap).unwrap().is_some(), fits, "{said} {cap}");
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Where the file tools may write (core spec 5.8).
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use lorimer_protocol::PermissionMode;
+use lorimer_tools::ToolContext;
+
+use super::error::{FsCode, FsError};
+use super::target::FsTarget;
+
+/// A change that is about to be made.
+#[derive(Clone, Debug)]
+pub struct WriteRequest {
+    /// What the agent may change.
+    pub mode: PermissionMode,
+    /// The workspace.
+    pub cwd: PathBuf,
+    /// The folder of the session's own files, which no call may change.
+    pub session_directory: Option<PathBuf>,
+    /// The file.
+    pub target: FsTarget,
+}
+
+impl WriteRequest {
+    pub(crate) fn new(context: &ToolContext, target: &FsTarget) -> Self {
+        Self {
+            mode: context.permission_mode(),
+            cwd: context.cwd.clone(),
+            session_directory: context.session.directory().map(Path::to_owned),
+            target: target.clone(),
+        }
+    }
+}
+
+/// Decides whether a change may be made. Asked off the async threads, before anything is touched.
+pub trait WriteFence: Send + Sync {
+    /// Lets the change pass.
+    ///
+    /// # Errors
+    /// `FS_SANDBOX_DENIED` with the text for the model.
+    fn check(&self, request: &WriteRequest) -> Result<(), FsError>;
+}
+
+/// The permission mode as it is logged: `read-only` admits nothing, `workspace-write` what is really inside the
+/// workspace or a temporary folder, `danger-full-access` everything. The session's own files are never admitted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ModeFence;
+
+impl ModeFence {
+    /// The fence as tools take it.
+    pub fn shared() -> Arc<dyn WriteFence> {
+        Arc::new(Self)
+    }
+}
+
+impl WriteFence for ModeFence {
+    fn check(&self, request: &WriteRequest) -> Result<(), FsError> {
+        let target = &request.target;
+        if request.session_directory.as_deref().is_some_and(|own| is_inside(target, own)) {
+            let why = "it belongs to the running session";
+            return Err(FsError::cannot("write", &target.display_path, FsCode::SandboxDenied, why));
+        }
+        let admitted = match request.mode {
+            PermissionMode::ReadOnly => false,
+            PermissionMode::WorkspaceWrite => {
+                let temporary = std::env::temp_dir();
+                [request.cwd.as_path(), Path::new("/tmp"), &temporary]
+                    .iter()
+                    .any(|root| is_inside(target, root))
+            }
+            PermissionMode::DangerFullAccess => true,
+        };
+        if admitted {
+            return Ok(());
+        }
+        let text = format!("[sandbox: file access denied under {} mode]", request.mode.as_str());
+        Err(FsError::new(FsCode::SandboxDenied, text))
+    }
+}
+
+fn is_inside(target: &FsTarget, root: &Path) -> bool {
+    std::fs::canonicalize(root).is_ok_and(|root| target.real_path.starts_with(root))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::resolve;
+
+    fn check(mode: PermissionMode, cwd: &str, path: &str, own: Option<&str>) -> Result<(), String> {
+        let request = WriteRequest {
+            mode,
+            cwd: PathBuf::from(cwd),
+            session_directory: own.map(PathBuf::from),
+            target: resolve(Path::new(cwd), path).unwrap(),
+        };
+        ModeFence.check(&request).map_err(|error| error.message)
+    }
+
+    #[test]
+    fn modes_admit_what_they_say() {
+        use PermissionMode::{DangerFullAccess, ReadOnly, WorkspaceWrite};
+        let denied = |mode: &str| Err(format!("[sandbox: file access denied under {mode} mode]"));
+        assert_eq!(check(ReadOnly, "/usr/lib", "f", None), denied("read-only"));
+        assert_eq!(check(WorkspaceWrite, "/usr/lib", "new/f", None), Ok(()));
+        assert_eq!(check(WorkspaceWrite, "/usr/lib", "/tmp/f", None), Ok(()));
+        assert_eq!(check(WorkspaceWrite, "/usr/lib", "../libfoo", None), denied("workspace-write"));
+        assert_eq!(check(WorkspaceWrite, "/usr/lib", "/etc/f", None), denied("workspace-write"));
+        assert_eq!(check(DangerFullAccess, "/usr/lib", "/etc/f", None), Ok(()));
+    }
+
+    #[test]
+    fn a_sessions_own_files_are_never_admitted() {
+        let text = check(PermissionMode::DangerFullAccess, "/usr", "lib/log", Some("/usr/lib")).unwrap_err();
+        assert!(text.ends_with("it belongs to the running session"), "{text}");
+    }
+}

@@ -1,0 +1,30 @@
+//! What the file tools share: targets, observations, the fence, publication and diffs (core spec 5.1, 5.6, 5.8).
+
+mod blocking;
+mod diff;
+mod encoding;
+mod error;
+mod facts;
+mod fence;
+mod line_ends;
+mod lock;
+mod observation;
+mod publish;
+mod target;
+
+#[cfg(test)]
+pub(crate) mod harness;
+
+pub(crate) use blocking::run_blocking;
+pub(crate) use diff::{diffs_from_meta, hunks, meta_of_diffs};
+pub(crate) use encoding::{NOT_TEXT_SNIFF_BYTES, describe_binary, describe_invalid};
+pub(crate) use error::io_text;
+pub use error::{FsCode, FsError};
+pub(crate) use facts::{FileFacts, open_regular, read_to_cap};
+pub use fence::{ModeFence, WriteFence, WriteRequest};
+pub(crate) use line_ends::to_lf;
+pub(crate) use lock::lock_target;
+pub(crate) use observation::{last_observation, record};
+pub(crate) use publish::{Publication, Published, publish};
+pub use target::FsTarget;
+pub(crate) use target::{check_path, resolve};
