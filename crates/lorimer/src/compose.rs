@@ -121,7 +121,7 @@ fn pipeline(settings: &Settings, cwd: &Path) -> Result<Pipeline, CommandError> {
 
 fn read_options(settings: &Settings) -> ReadOptions {
     ReadOptions {
-        read_limit: settings.files_read_limit_lines,
+        read_limit: to_usize(settings.files_read_limit_lines),
         read_max_line_length: to_usize(settings.files_read_max_line_length),
         read_max_bytes: to_usize(settings.files_read_max_bytes),
         ..ReadOptions::default()
