@@ -95,7 +95,7 @@ fn likely_encoding(sample: &[u8]) -> Option<&'static str> {
         ("EUC-JP", decodes(EUC_JP, sample), euc_jp_share(sample)),
         ("Big5", decodes(BIG5, sample), share(sample, is_common_big5)),
         ("windows-1251", decodes(WINDOWS_1251, sample), cyrillic_share(sample)),
-        ("Latin-1 (windows-1252)", true, latin_share(sample)),
+        ("Latin-1", true, latin_share(sample)),
     ];
     // The sort is stable: of equals the earlier stays first.
     guesses.sort_by(|a, b| b.2.total_cmp(&a.2));
@@ -213,7 +213,7 @@ mod tests {
             (EUC_KR, "// 이 함수는 설정 파일을 읽고 값을 돌려줍니다\n", "EUC-KR"),
             (BIG5, "這個函式會讀取設定檔案並且傳回結果", "Big5"),
             (WINDOWS_1251, "// Читает настройки из файла\n", "windows-1251"),
-            (WINDOWS_1252, "const x = 1;\n// café, naïve\n", "Latin-1 (windows-1252)"),
+            (WINDOWS_1252, "const x = 1;\n// café, naïve\n", "Latin-1"),
         ] {
             let text = guess(encoding, text);
             assert_eq!(text, Some(format!("looks like {name} text; convert it to UTF-8 first")));
