@@ -173,7 +173,29 @@ async fn what_was_seen_outlives_a_resume() {
     let logged = events.try_recv().unwrap();
     assert_eq!((logged.kind.as_str(), logged.ignorable), ("lorimer/fs-observed", Some(true)));
     assert!(!edit(&desk, "f", "a", "b").await.is_error);
-    assert_eq!(events.try_recv().unwrap().kind, "lorimer/fs-observed");
+    let later = events.try_recv().unwrap();
+
+    let resumed = desk.resumed([logged, later]);
+    assert!(!edit(&resumed, "f", "b", "c").await.is_error);
+    assert_eq!(desk.bytes("f"), b"c\n");
+}
+
+/// Two sessions have read the file; whoever comes second is told to read it again.
+#[tokio::test]
+async fn changes_of_one_file_stand_in_line() {
+    let first = Desk::new();
+    first.put("f", "0\n");
+    let second = first.resumed([]);
+    for round in 0..10 {
+        first.read("f").await;
+        second.read("f").await;
+        let (old, new) = (format!("{round}\n"), format!("{}\n", round + 1));
+        let (one, two) = tokio::join!(edit(&first, "f", &old, &new), edit(&second, "f", &old, &new));
+        let mut codes = [one.code, two.code];
+        codes.sort();
+        assert_eq!(codes, [None, Some("FS_STALE_VERSION".to_owned())]);
+        assert_eq!(first.bytes("f"), new.as_bytes());
+    }
 }
 
 #[tokio::test]

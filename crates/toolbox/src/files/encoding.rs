@@ -14,6 +14,9 @@ const PLAUSIBLE_SHARE: f64 = 0.8;
 /// Korean letters are common Chinese ones in other bytes; fewer than this many do not tell.
 const MIN_KOREAN_PAIRS: usize = 8;
 
+/// What has a signature has an invalid byte this early, if any.
+const SIGNED_BYTES: usize = 64;
+
 /// First bytes of well-known kinds of files.
 const SIGNATURES: [(&[u8], &str); 16] = [
     (b"\x89PNG\r\n\x1a\n", "a PNG image"),
@@ -48,7 +51,8 @@ pub(crate) fn describe_binary(head: &[u8]) -> String {
 
 /// What text with an invalid byte at `bad` is, in words for a parenthesis; `None` when nothing fits.
 pub(crate) fn describe_invalid(bytes: &[u8], bad: usize) -> Option<String> {
-    if let Some((_, name)) = SIGNATURES.iter().find(|(signature, _)| bytes.starts_with(signature)) {
+    let signature = SIGNATURES.iter().find(|(signature, _)| bytes.starts_with(signature));
+    if let Some((_, name)) = signature.filter(|_| bad < SIGNED_BYTES) {
         return Some((*name).to_owned());
     }
     let line = memchr::memrchr(b'\n', &bytes[..bad]).map_or(0, |at| at + 1);
@@ -224,6 +228,7 @@ mod tests {
     fn noise_is_not_named() {
         assert_eq!(describe_invalid(b"ok \x80\x81\xff\xfe\xfd\x90", 3), None);
         assert_eq!(describe_invalid(b"\xff", 0), None);
+        assert_eq!(describe_invalid(b"\xff\xd8\xff\xe0", 0).as_deref(), Some("a JPEG image"));
     }
 
     #[test]
