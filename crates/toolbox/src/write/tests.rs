@@ -183,6 +183,15 @@ async fn the_permission_mode_holds() {
     assert_eq!(std::fs::read(&victim).unwrap(), b"x");
 }
 
+#[test]
+fn the_hunks_are_no_part_of_the_value() {
+    let names = |schema: Value| -> Vec<String> {
+        schema["properties"].as_object().unwrap().keys().cloned().collect()
+    };
+    assert_eq!(names(lorimer_tools::schema_of::<WriteValue>()), ["path", "operation", "before", "after"]);
+    assert_eq!(names(lorimer_tools::schema_of::<crate::EditValue>()), ["path", "before", "after"]);
+}
+
 #[tokio::test]
 async fn pending_card() {
     let tool = Desk::new().tool("write");
