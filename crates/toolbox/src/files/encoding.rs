@@ -14,6 +14,9 @@ const PLAUSIBLE_SHARE: f64 = 0.8;
 /// Korean letters are common Chinese ones in other bytes; fewer than this many do not tell.
 const MIN_KOREAN_PAIRS: usize = 8;
 
+/// What has a signature has an invalid byte this early, if any.
+const SIGNED_BYTES: usize = 64;
+
 /// First bytes of well-known kinds of files.
 const SIGNATURES: [(&[u8], &str); 16] = [
     (b"\x89PNG\r\n\x1a\n", "a PNG image"),
@@ -48,7 +51,8 @@ pub(crate) fn describe_binary(head: &[u8]) -> String {
 
 /// What text with an invalid byte at `bad` is, in words for a parenthesis; `None` when nothing fits.
 pub(crate) fn describe_invalid(bytes: &[u8], bad: usize) -> Option<String> {
-    if let Some((_, name)) = SIGNATURES.iter().find(|(signature, _)| bytes.starts_with(signature)) {
+    let signature = SIGNATURES.iter().find(|(signature, _)| bytes.starts_with(signature));
+    if let Some((_, name)) = signature.filter(|_| bad < SIGNED_BYTES) {
         return Some((*name).to_owned());
     }
     let line = memchr::memrchr(b'\n', &bytes[..bad]).map_or(0, |at| at + 1);
@@ -95,7 +99,7 @@ fn likely_encoding(sample: &[u8]) -> Option<&'static str> {
         ("EUC-JP", decodes(EUC_JP, sample), euc_jp_share(sample)),
         ("Big5", decodes(BIG5, sample), share(sample, is_common_big5)),
         ("windows-1251", decodes(WINDOWS_1251, sample), cyrillic_share(sample)),
-        ("Latin-1 (windows-1252)", true, latin_share(sample)),
+        ("Latin-1", true, latin_share(sample)),
     ];
     // The sort is stable: of equals the earlier stays first.
     guesses.sort_by(|a, b| b.2.total_cmp(&a.2));
@@ -213,7 +217,7 @@ mod tests {
             (EUC_KR, "// 이 함수는 설정 파일을 읽고 값을 돌려줍니다\n", "EUC-KR"),
             (BIG5, "這個函式會讀取設定檔案並且傳回結果", "Big5"),
             (WINDOWS_1251, "// Читает настройки из файла\n", "windows-1251"),
-            (WINDOWS_1252, "const x = 1;\n// café, naïve\n", "Latin-1 (windows-1252)"),
+            (WINDOWS_1252, "const x = 1;\n// café, naïve\n", "Latin-1"),
         ] {
             let text = guess(encoding, text);
             assert_eq!(text, Some(format!("looks like {name} text; convert it to UTF-8 first")));
@@ -224,6 +228,7 @@ mod tests {
     fn noise_is_not_named() {
         assert_eq!(describe_invalid(b"ok \x80\x81\xff\xfe\xfd\x90", 3), None);
         assert_eq!(describe_invalid(b"\xff", 0), None);
+        assert_eq!(describe_invalid(b"\xff\xd8\xff\xe0", 0).as_deref(), Some("a JPEG image"));
     }
 
     #[test]

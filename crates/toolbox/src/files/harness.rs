@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lorimer_protocol::{Draft, PermissionMode, SandboxModeEvent, SessionHeader};
+use lorimer_protocol::{Draft, Event, FsObserved, PermissionMode, SandboxModeEvent, SessionHeader};
 use lorimer_session::Session;
 use lorimer_tools::{CallRequest, DurableResult, ErasedTool, Outcome, Pipeline, PipelineBuilder, Registry};
 use serde_json::Value;
@@ -27,7 +27,7 @@ pub(crate) struct Desk {
     pub session: Arc<Session>,
     pub cancel: CancellationToken,
     pipeline: Pipeline,
-    _folder: tempfile::TempDir,
+    folder: Arc<tempfile::TempDir>,
 }
 
 impl Desk {
@@ -36,7 +36,29 @@ impl Desk {
     }
 
     pub fn with(read: ReadOptions, write: WriteOptions, edit: EditOptions) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = Arc::new(tempfile::tempdir().unwrap());
+        Self::at(folder, Session::in_memory(header()), read, write, edit)
+    }
+
+    /// The same workspace with a session that begins with these events.
+    pub fn resumed(&self, events: impl IntoIterator<Item = Arc<Event>>) -> Self {
+        let session = Session::in_memory(header());
+        for event in events {
+            let mut draft = Draft::new(&event.data_as::<FsObserved>().unwrap().unwrap());
+            draft.data = event.data.clone();
+            session.append(draft).unwrap();
+        }
+        let (read, write, edit) = Default::default();
+        Self::at(Arc::clone(&self.folder), session, read, write, edit)
+    }
+
+    fn at(
+        folder: Arc<tempfile::TempDir>,
+        session: Session,
+        read: ReadOptions,
+        write: WriteOptions,
+        edit: EditOptions,
+    ) -> Self {
         let root = folder.path().canonicalize().unwrap();
         let mut registry = Registry::default();
         registry.register(ReadTool::new(read)).unwrap();
@@ -44,11 +66,11 @@ impl Desk {
         registry.register(EditTool::new(edit)).unwrap();
         registry.register(TodoWriteTool).unwrap();
         Self {
-            session: Arc::new(Session::in_memory(SessionHeader::new("s1".into(), 0, None))),
+            session: Arc::new(session),
             cancel: CancellationToken::new(),
             pipeline: PipelineBuilder::new(registry, root.clone()).build(),
             root,
-            _folder: folder,
+            folder,
         }
     }
 
@@ -115,8 +137,21 @@ impl Desk {
     }
 }
 
+fn header() -> SessionHeader {
+    SessionHeader::new("s1".into(), 0, None)
+}
+
 /// Makes a FIFO.
 pub(crate) fn make_fifo(path: &Path) {
-    use rustix::fs::{CWD, FileType, Mode, mknodat};
-    mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+}
+
+/// A folder that is neither in a workspace nor in a folder for temporary files, where the system has one.
+pub(crate) fn outside() -> Option<tempfile::TempDir> {
+    let temporary = [PathBuf::from("/tmp"), std::env::temp_dir()].map(|path| path.canonicalize().unwrap());
+    ["/var/tmp", "/dev/shm"]
+        .iter()
+        .filter_map(|path| Path::new(path).canonicalize().ok())
+        .filter(|path| !temporary.iter().any(|root| path.starts_with(root)))
+        .find_map(|path| tempfile::tempdir_in(path).ok())
 }

@@ -70,7 +70,7 @@ pub struct ReadArgs {
     file_path: String,
     /// First line to show, counted from 1. Default: 1.
     offset: Option<f64>,
-    /// How many lines to show. Default and most: 2000.
+    /// How many lines to show. Default: as many as one result holds.
     limit: Option<f64>,
 }
 

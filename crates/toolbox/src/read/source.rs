@@ -179,6 +179,22 @@ mod tests {
         assert_eq!(text_of(&mut bytes.as_slice(), u64::MAX).unwrap().len(), bytes.len());
     }
 
+    #[test]
+    fn a_cancelled_read_ends_between_chunks() {
+        struct CancelsAtOnce(CancellationToken);
+        impl Read for CancelsAtOnce {
+            fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+                self.0.cancel();
+                buffer.fill(b'x');
+                Ok(buffer.len())
+            }
+        }
+        let cancel = CancellationToken::new();
+        let limits = SourceLimits { display_path: "/f", bytes: u64::MAX, cancel: &cancel };
+        let error = each_piece(&mut CancelsAtOnce(cancel.clone()), &limits, |_| {}).unwrap_err();
+        assert_eq!((error.code, error.message.as_str()), (FsCode::Aborted, "read aborted"));
+    }
+
     proptest! {
         #[test]
         fn any_cutting_gives_the_same_text(bytes in prop::collection::vec(any::<u8>(), 0..200), step in 1_usize..9) {

@@ -234,8 +234,8 @@ mod tests {
             let whole = pieces.concat();
             let pieces: Vec<&str> = pieces.iter().map(String::as_str).collect();
             let expected = naive(&whole, limits);
-            prop_assert_eq!(window(&pieces, limits), expected.clone());
-            prop_assert_eq!(window(&[&whole], limits), expected);
+            prop_assert_eq!(&window(&pieces, limits), &expected);
+            prop_assert_eq!(&window(&[&whole], limits), &expected);
         }
     }
 }
