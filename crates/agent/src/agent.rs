@@ -1,16 +1,19 @@
 //! One agent on one session.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lorimer_model::{ModelError, ModelInfo, Provider};
 use lorimer_protocol::{
-    AbortCause, Draft, InboxTarget, Message, PermissionMode, SandboxModeEvent, Source, TokenUsage, TurnEndReason,
+    AbortCause, Draft, InboxTarget, Message, PermissionMode, RequestHeader, SandboxModeEvent, Source,
+    TokenUsage, TurnEndReason,
 };
 use lorimer_session::{AppendError, JournalError, Session};
 use lorimer_tools::Pipeline;
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
+use crate::header::request_header;
 use crate::inbox;
 use crate::options::AgentOptions;
 use crate::turn;
@@ -51,20 +54,14 @@ pub struct Agent {
     pub(crate) pipeline: Pipeline,
     pub(crate) options: AgentOptions,
     activity: Mutex<Activity>,
-    pub(crate) progress: Mutex<Progress>,
+    pub(crate) header: RequestHeader,
+    pub(crate) header_logged: AtomicBool,
 }
 
 /// What is running and how it is told to stop.
 struct Activity {
     cancel: CancellationToken,
     cause: Option<AbortCause>,
-}
-
-/// What this process has already told the log.
-#[derive(Default)]
-pub(crate) struct Progress {
-    /// Whether a request header was logged by this process.
-    pub header_logged: bool,
 }
 
 impl Agent {
@@ -93,7 +90,9 @@ impl Agent {
         }
         log_permission_mode(&session, options.permission_mode)?;
         let activity = Mutex::new(Activity { cancel: CancellationToken::new(), cause: None });
-        Ok(Self { session, provider, model, pipeline, options, activity, progress: Mutex::default() })
+        let header = request_header(provider.id(), &model, &options, &pipeline, session.id().as_str());
+        let header_logged = AtomicBool::new(false);
+        Ok(Self { session, provider, model, pipeline, options, activity, header, header_logged })
     }
 
     /// The session.

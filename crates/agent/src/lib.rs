@@ -8,6 +8,7 @@
 //! - A turn that starts also ends in the log, whatever the model, a tool or the person does.
 
 mod agent;
+mod header;
 mod inbox;
 mod options;
 mod pressure;

@@ -15,7 +15,8 @@ const RELIEF_RATIO: f64 = 0.75;
 pub(crate) fn measure_tokens(log: &Log) -> u64 {
     let nodes = log.surface().nodes();
     let anchor = log.last_usage().filter(|(seq, _)| nodes.iter().any(|node| node.seq == *seq));
-    let replaced_since = |seq: u64| nodes.iter().take_while(|node| node.seq != seq).any(|node| node.seq > seq);
+    let replaced_since =
+        |seq: u64| nodes.iter().take_while(|node| node.seq != seq).any(|node| node.seq > seq);
     match anchor {
         Some((seq, usage)) if !replaced_since(*seq) => {
             let later = nodes.iter().filter(|node| node.seq > *seq);
@@ -29,7 +30,7 @@ pub(crate) fn measure_tokens(log: &Log) -> u64 {
 fn estimate_all(log: &Log) -> u64 {
     let header = log
         .request_header()
-        .map_or(0, |header| estimate_header_tokens(header.system.as_deref(), &header.tool_specs()));
+        .map_or(0, |header| estimate_header_tokens(header.system.as_deref(), log.tool_specs()));
     header + log.messages().map(|message| estimate_message_tokens(message)).sum::<u64>()
 }
 
@@ -85,7 +86,8 @@ fn prune(session: &Session, options: &AgentOptions, node: &SurfaceNode) -> Resul
     let before = estimate_message_tokens(&node.message);
     let mut message = node.message.as_ref().clone();
     if let [ContentBlock::ToolResult(block)] = message.content.as_mut_slice() {
-        let shortened = shorten(&result_text(&node.message), options.prune_head_chars, options.prune_tail_chars);
+        let shortened =
+            shorten(&result_text(&node.message), options.prune_head_chars, options.prune_tail_chars);
         block.content = vec![ContentBlock::text(shortened)];
     }
     let after = estimate_message_tokens(&message);
@@ -105,7 +107,8 @@ fn prune(session: &Session, options: &AgentOptions, node: &SurfaceNode) -> Resul
 fn shorten(text: &str, head_chars: usize, tail_chars: usize) -> String {
     let total = text.chars().count();
     let head_end = text.char_indices().nth(head_chars).map_or(text.len(), |(at, _)| at);
-    let tail_start = text.char_indices().nth(total.saturating_sub(tail_chars)).map_or(text.len(), |(at, _)| at);
+    let tail_start =
+        text.char_indices().nth(total.saturating_sub(tail_chars)).map_or(text.len(), |(at, _)| at);
     let omitted = total.saturating_sub(head_chars + tail_chars);
     format!(
         "{}\n[… {omitted} characters of this older result were dropped to save room; repeat the call to see them …]\n{}",

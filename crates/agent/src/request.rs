@@ -1,5 +1,7 @@
 //! From log to request.
 
+use std::sync::Arc;
+
 use lorimer_model::ModelRequest;
 use lorimer_session::Log;
 
@@ -11,7 +13,7 @@ pub fn build_request(log: &Log) -> Option<ModelRequest> {
     Some(ModelRequest {
         config: header.config.clone(),
         system: header.system.clone(),
-        tools: header.tool_specs(),
+        tools: Arc::clone(log.tool_specs()),
         messages: log.messages().cloned().collect(),
     })
 }

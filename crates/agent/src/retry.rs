@@ -8,7 +8,12 @@ use lorimer_protocol::Failure;
 /// The wait before repeat number `retry` (1-based) in milliseconds; `None` when the failure stands.
 ///
 /// A provider's own wish is obeyed without jitter up to the policy's limit; beyond it the failure stands.
-pub(crate) fn retry_delay_ms(policy: &RetryPolicy, failure: &Failure, retry: u32, chance: f64) -> Option<u64> {
+pub(crate) fn retry_delay_ms(
+    policy: &RetryPolicy,
+    failure: &Failure,
+    retry: u32,
+    chance: f64,
+) -> Option<u64> {
     if retry > policy.max_retries || !policy.retryable_codes.iter().any(|code| *code == failure.code) {
         return None;
     }

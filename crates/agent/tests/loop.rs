@@ -107,9 +107,25 @@ async fn a_turn_with_tools_writes_events_in_order() {
     assert_eq!(
         kinds,
         [
-            "agent/inbox/spliced", "turn/start", "agent/inbox/spliced", "step/start", "user/message", "user/message",
-            "session/title", "request/header", "request/context", "assistant/message", "tool/call", "tool/result",
-            "tool/call", "tool/result", "step/end", "step/start", "assistant/message", "step/end", "turn/end"
+            "agent/inbox/spliced",
+            "turn/start",
+            "agent/inbox/spliced",
+            "step/start",
+            "user/message",
+            "user/message",
+            "session/title",
+            "request/header",
+            "request/context",
+            "assistant/message",
+            "tool/call",
+            "tool/result",
+            "tool/call",
+            "tool/result",
+            "step/end",
+            "step/start",
+            "assistant/message",
+            "step/end",
+            "turn/end"
         ]
     );
     assert_requests_come_from_the_log(&lab);
@@ -125,7 +141,8 @@ async fn a_second_turn_and_a_resumed_agent_keep_the_prefix() {
     let pipeline = PipelineBuilder::new(registry(), lab._dir.path().to_owned()).build();
     lab.agent = Agent::new(session, lab.model.clone(), pipeline, options).expect("an agent");
     lab.ask("third").await;
-    let reasons: Vec<Value> = lab.data_of("request/header").iter().map(|data| data["reason"].clone()).collect();
+    let reasons: Vec<Value> =
+        lab.data_of("request/header").iter().map(|data| data["reason"].clone()).collect();
     assert_eq!(reasons, ["initial", "resume"]);
     assert_requests_come_from_the_log(&lab);
     assert_eq!(check_invariants(&lab.seen), []);
@@ -135,7 +152,10 @@ async fn a_second_turn_and_a_resumed_agent_keep_the_prefix() {
 async fn reasoning_goes_back_as_it_was_streamed() {
     let mut lab = lab(vec![
         Reply { reasoning: Some(String::new()), ..Reply::calls(&[("c1", "echo", r#"{"text":"a"}"#)]) },
-        Reply { reasoning: Some("hm \u{301}".to_owned()), ..Reply::calls(&[("c2", "echo", r#"{"text":"a"}"#)]) },
+        Reply {
+            reasoning: Some("hm \u{301}".to_owned()),
+            ..Reply::calls(&[("c2", "echo", r#"{"text":"a"}"#)])
+        },
         Reply::text("done"),
     ]);
     lab.ask("go").await;
@@ -163,7 +183,8 @@ async fn a_failed_request_is_repeated_within_its_step() {
     assert_eq!(lab.data_of("llm/retry-started").len(), 2);
     let message = lab.seen.iter().find(|event| event.kind == "assistant/message").expect("a reply");
     let cited = message.source_event_seqs.clone().expect("cites its chunks");
-    let second_start = lab.seen.iter().rposition(|event| event.kind == "llm/retry-started").expect("a retry") as u64;
+    let second_start =
+        lab.seen.iter().rposition(|event| event.kind == "llm/retry-started").expect("a retry") as u64;
     assert!(cited.iter().all(|seq| *seq > second_start), "failed pieces are not part of the reply");
     assert_eq!(check_invariants(&lab.seen), []);
 }
@@ -173,13 +194,17 @@ async fn a_failure_that_stands_ends_the_turn_in_the_servers_words() {
     let mut lab = lab(vec![Reply::failure(Failure::new("AUTH", "simulated provider error (HTTP 401)"))]);
     let report = lab.ask("go").await;
     let TurnEndReason::Error { error } = report.reason else { panic!("an error") };
-    assert_eq!((error.code.as_str(), error.message.as_str()), ("AUTH", "simulated provider error (HTTP 401)"));
+    assert_eq!(
+        (error.code.as_str(), error.message.as_str()),
+        ("AUTH", "simulated provider error (HTTP 401)")
+    );
     assert_eq!(check_invariants(&lab.seen), []);
 }
 
 #[tokio::test]
 async fn a_cancel_keeps_what_was_said_and_throws_away_what_waits() {
-    let mut lab = lab(vec![Reply { text: "partial".to_owned(), hang: true, ..Reply::default() }, Reply::text("next")]);
+    let mut lab =
+        lab(vec![Reply { text: "partial".to_owned(), hang: true, ..Reply::default() }, Reply::text("next")]);
     lab.agent.follow_up("start").expect("queued");
     lab.agent.follow_up("never").expect("queued");
     let streaming = lab.model.streaming();
@@ -192,7 +217,10 @@ async fn a_cancel_keeps_what_was_said_and_throws_away_what_waits() {
     assert_eq!(report.text, "partial");
     lab.catch_up();
     let message = &lab.data_of("assistant/message")[0];
-    assert_eq!((&message["interrupted"], &message["message"]["content"][0]["text"]), (&true.into(), &"partial".into()));
+    assert_eq!(
+        (&message["interrupted"], &message["message"]["content"][0]["text"]),
+        (&true.into(), &"partial".into())
+    );
     assert_eq!(lab.data_of("agent/inbox/spliced").last().expect("a splice")["outcome"], "canceled");
     assert_eq!(check_invariants(&lab.seen), []);
     // The agent goes on after a cancel.
@@ -203,7 +231,10 @@ async fn a_cancel_keeps_what_was_said_and_throws_away_what_waits() {
 
 #[tokio::test]
 async fn a_cancel_in_a_retry_wait_ends_the_turn() {
-    let failing = Reply::failure(Failure { provider_retry_after_ms: Some(60_000), ..Failure::new("RATE_LIMIT", "slow") });
+    let failing = Reply::failure(Failure {
+        provider_retry_after_ms: Some(60_000),
+        ..Failure::new("RATE_LIMIT", "slow")
+    });
     let mut lab = lab(vec![failing]);
     lab.agent.follow_up("start").expect("queued");
     let mut watch = lab.agent.session().subscribe();
@@ -279,7 +310,8 @@ async fn a_full_window_prunes_the_oldest_results_and_says_so_in_the_log() {
     lab.agent = {
         let session = lab.agent.session().clone();
         let pipeline = PipelineBuilder::new(registry(), lab._dir.path().to_owned()).build();
-        Agent::new(session, lab.model.clone(), pipeline, AgentOptions::new("m", lab._dir.path().to_owned())).expect("an agent")
+        Agent::new(session, lab.model.clone(), pipeline, AgentOptions::new("m", lab._dir.path().to_owned()))
+            .expect("an agent")
     };
     let report = lab.ask("go").await;
     assert_eq!(report.reason, TurnEndReason::Completed);
@@ -308,7 +340,11 @@ async fn an_overflow_prunes_once_and_otherwise_names_the_next_step() {
     assert_eq!(lab1.data_of("compaction/prune").len(), 1, "all but the newest result");
     let mut lab2 = lab(vec![overflow()]);
     let TurnEndReason::Error { error } = lab2.ask("go").await.reason else { panic!("an error") };
-    assert!(error.message.starts_with("too long. The conversation no longer fits m: start a new session"), "{}", error.message);
+    assert!(
+        error.message.starts_with("too long. The conversation no longer fits m: start a new session"),
+        "{}",
+        error.message
+    );
 }
 
 #[tokio::test]

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lorimer_agent::{Agent, AgentOptions, InstructionOptions};
-use lorimer_model::{ChatOverrides, ModelError, OfflineProvider, Provider, Registry, RetryPolicy, split_route};
+use lorimer_model::{
+    ChatOverrides, ModelError, OfflineProvider, Provider, Registry, RetryPolicy, split_route,
+};
 use lorimer_process::{Runner, Supervisor};
 use lorimer_session::{Session, Store, StoreOptions};
 use lorimer_toolbox::{
@@ -52,10 +54,12 @@ pub fn route(registry: &Registry, route: &str) -> Result<(Arc<dyn Provider>, Str
     let provider = registry.get(name)?;
     let model = match model {
         Some(model) => model.to_owned(),
-        None => provider.models().into_iter().next().map(|model| model.id).ok_or_else(|| ModelError::UnknownModel {
-            provider: provider.id().to_owned(),
-            model: String::new(),
-            nearest: None,
+        None => provider.models().into_iter().next().map(|model| model.id).ok_or_else(|| {
+            ModelError::UnknownModel {
+                provider: provider.id().to_owned(),
+                model: String::new(),
+                nearest: None,
+            }
         })?,
     };
     Ok((provider, model))
@@ -65,7 +69,12 @@ pub fn route(registry: &Registry, route: &str) -> Result<(Arc<dyn Provider>, Str
 ///
 /// # Errors
 /// When the model cannot be called, or a tool cannot be made.
-pub fn agent(settings: &Settings, home: &Path, cwd: &Path, session: Arc<Session>) -> Result<Agent, CommandError> {
+pub fn agent(
+    settings: &Settings,
+    home: &Path,
+    cwd: &Path,
+    session: Arc<Session>,
+) -> Result<Agent, CommandError> {
     let registry = providers(settings);
     let (provider, model) =
         route(&registry, &settings.model).map_err(|error| CommandError::usage(error.to_string()))?;
@@ -101,7 +110,8 @@ pub fn agent(settings: &Settings, home: &Path, cwd: &Path, session: Arc<Session>
 }
 
 fn pipeline(settings: &Settings, cwd: &Path) -> Result<Pipeline, CommandError> {
-    let internal = |error: &dyn std::fmt::Display| CommandError::failed(format!("cannot set up the tools: {error}"));
+    let internal =
+        |error: &dyn std::fmt::Display| CommandError::failed(format!("cannot set up the tools: {error}"));
     let runner = Runner::new(Supervisor::this_program().map_err(|error| internal(&error))?);
     let mut tools = lorimer_tools::Registry::default();
     let search = search_options(settings);

@@ -245,13 +245,19 @@ impl RunResult {
             TurnEndReason::Completed if self.text.trim().is_empty() => (
                 "completed",
                 Exit::Failed,
-                Some("the model ended without an answer; ask again, or look with `lorimer sessions show`".to_owned()),
+                Some(
+                    "the model ended without an answer; ask again, or look with `lorimer sessions show`"
+                        .to_owned(),
+                ),
             ),
             TurnEndReason::Completed => ("completed", Exit::Completed, None),
             TurnEndReason::MaxTokens => (
                 "max-tokens",
                 Exit::Limit,
-                Some("the answer was cut at the output limit; continue the session, or raise max_tokens".to_owned()),
+                Some(
+                    "the answer was cut at the output limit; continue the session, or raise max_tokens"
+                        .to_owned(),
+                ),
             ),
             TurnEndReason::Blocked => ("blocked", Exit::Failed, Some("the input was refused".to_owned())),
             TurnEndReason::Aborted { .. } => ("aborted", Exit::Failed, Some("cancelled".to_owned())),

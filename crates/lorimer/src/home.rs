@@ -25,7 +25,10 @@ pub fn home() -> Result<PathBuf, CommandError> {
 pub fn workspace(directory: Option<&Path>) -> Result<PathBuf, CommandError> {
     let directory = directory.unwrap_or(Path::new("."));
     let unusable = |error: std::io::Error| {
-        CommandError::usage(format!("cannot work in {}: {error}; choose a folder with -C", directory.display()))
+        CommandError::usage(format!(
+            "cannot work in {}: {error}; choose a folder with -C",
+            directory.display()
+        ))
     };
     let real = std::fs::canonicalize(directory).map_err(unusable)?;
     std::fs::read_dir(&real).map_err(unusable)?;

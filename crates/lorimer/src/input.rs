@@ -43,7 +43,9 @@ pub fn read_beside_a_task(settings: &Settings) -> Result<PipedInput, CommandErro
     };
     match FileType::from_raw_mode(status.st_mode) {
         FileType::RegularFile => read_to_end(settings),
-        FileType::Fifo | FileType::Socket if speaks_within(settings.run_stdin_wait_ms) => read_to_end(settings),
+        FileType::Fifo | FileType::Socket if speaks_within(settings.run_stdin_wait_ms) => {
+            read_to_end(settings)
+        }
         FileType::Fifo | FileType::Socket => {
             Progress::note(&format!(
                 "nothing came on standard input within {} ms; going on without it (redirect it from /dev/null to \
@@ -79,7 +81,9 @@ fn read_to_end(settings: &Settings) -> Result<PipedInput, CommandError> {
         )));
     }
     Ok(PipedInput::Text(String::from_utf8(bytes).unwrap_or_else(|error| {
-        Progress::note("standard input is not UTF-8; bytes that are not text are shown to the model as \u{fffd}");
+        Progress::note(
+            "standard input is not UTF-8; bytes that are not text are shown to the model as \u{fffd}",
+        );
         String::from_utf8_lossy(error.as_bytes()).into_owned()
     })))
 }

@@ -16,7 +16,7 @@ pub struct ModelRequest {
     /// The system prompt, when there is one.
     pub system: Option<String>,
     /// The tools, in the order they are sent.
-    pub tools: Vec<ToolSpec>,
+    pub tools: Arc<Vec<ToolSpec>>,
     /// The conversation, oldest first.
     pub messages: Vec<Arc<Message>>,
 }

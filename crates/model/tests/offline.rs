@@ -21,7 +21,11 @@ fn script(text: &str) -> tempfile::NamedTempFile {
 fn request(file: &tempfile::NamedTempFile, replies: usize) -> ModelRequest {
     let mut request = ModelRequest::default();
     request.config.model = file.path().to_str().unwrap().to_owned();
-    request.tools.push(ToolSpec { name: "read".into(), description: String::new(), parameters: json!({}) });
+    Arc::make_mut(&mut request.tools).push(ToolSpec {
+        name: "read".into(),
+        description: String::new(),
+        parameters: json!({}),
+    });
     let reply = Message {
         id: "a".into(),
         role: Role::Assistant,
@@ -84,7 +88,7 @@ async fn plays_a_script_by_the_number_of_replies() {
 async fn a_request_without_tools_is_answered_by_a_helper() {
     let file = script(&full_script().to_string());
     let mut request = request(&file, 0);
-    request.tools.clear();
+    request.tools = Arc::default();
     let reply = ask(&OfflineProvider::new(), request).await;
     assert_eq!(reply.content, [ContentBlock::text("Helper text")]);
 }

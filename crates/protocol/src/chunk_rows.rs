@@ -410,7 +410,9 @@ impl<'a> Packer<'a> {
 
     fn flush(&mut self) {
         match self.run.take() {
-            Some((row, events)) if events.len() >= MIN_RUN => self.rows.push(StoredRow::Chunks(Box::new(row))),
+            Some((row, events)) if events.len() >= MIN_RUN => {
+                self.rows.push(StoredRow::Chunks(Box::new(row)))
+            }
             Some((_, events)) => self.rows.extend(events.into_iter().cloned().map(StoredRow::Event)),
             None => {}
         }

@@ -152,7 +152,13 @@ impl Draft {
     /// Never: payload types hold only JSON values with string keys.
     pub fn new<T: EventData>(data: &T) -> Self {
         let raw = serde_json::value::to_raw_value(data).unwrap_or_else(|_| RawValue::NULL.to_owned());
-        Self { kind: T::TYPE.to_owned(), data: raw, source_event_seqs: None, surface_op: None, ignorable: T::IGNORABLE }
+        Self {
+            kind: T::TYPE.to_owned(),
+            data: raw,
+            source_event_seqs: None,
+            surface_op: None,
+            ignorable: T::IGNORABLE,
+        }
     }
 
     /// The same draft, appended to the surface.

@@ -89,7 +89,9 @@ impl SessionHeader {
     /// See [`HeaderError`]; the version texts are those of core spec 1.17.
     pub fn from_json(text: &str) -> Result<Self, HeaderError> {
         let value: serde_json::Value = serde_json::from_str(text).map_err(HeaderError::NotJson)?;
-        let Some(record) = value.as_object().filter(|record| record.get("type").is_some_and(|t| t == "session")) else {
+        let Some(record) =
+            value.as_object().filter(|record| record.get("type").is_some_and(|t| t == "session"))
+        else {
             return Err(HeaderError::NotAHeader);
         };
         let id = record.get("id").and_then(|id| id.as_str()).unwrap_or("?").to_owned();
@@ -102,7 +104,9 @@ impl SessionHeader {
             )));
         }
         if record.contains_key("sandboxMode") || record.contains_key("approvalPolicy") {
-            return Err(HeaderError::Invalid("session header uses retired policy baseline fields".to_owned()));
+            return Err(HeaderError::Invalid(
+                "session header uses retired policy baseline fields".to_owned(),
+            ));
         }
         let header: Self = serde_json::from_value(value)
             .map_err(|error| HeaderError::Invalid(format!("invalid session header: {error}")))?;

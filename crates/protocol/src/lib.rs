@@ -38,15 +38,17 @@ pub use ids::{CallId, MessageId, SessionId};
 pub use lang::lang_from_path;
 pub use message::{Message, Role, Source};
 pub use payload::{
-    AbortCause, AdapterDefaults, AssistantChunk, AssistantMessage, CallConfig, CompactionPrune, EndSeed, ErrorInfo,
-    EventData, FsObservation, FsObserved, InboxOutcome, InboxSpliced, InboxTarget, LlmRetry, LlmRetryStarted, Payload,
-    PayloadError, PermissionMode, RequestContext, RequestHeader, RequestHeaderEvent, RequestHeaderReason, RetryMode,
-    SandboxModeEvent, SeqRange, SessionTitle, StepEnd, StepStart, TitleSource, TodoItem, TodoStatus, TodoWrite,
-    ToolCall, ToolResult, ToolSpec, TurnEnd, TurnEndReason, TurnStart, is_known_event_type,
+    AbortCause, AdapterDefaults, AssistantChunk, AssistantMessage, CallConfig, CompactionPrune, EndSeed,
+    ErrorInfo, EventData, FsObservation, FsObserved, InboxOutcome, InboxSpliced, InboxTarget, LlmRetry,
+    LlmRetryStarted, Payload, PayloadError, PermissionMode, RequestContext, RequestHeader,
+    RequestHeaderEvent, RequestHeaderReason, RetryMode, SandboxModeEvent, SeqRange, SessionTitle, StepEnd,
+    StepStart, TitleSource, TodoItem, TodoStatus, TodoWrite, ToolCall, ToolResult, ToolSpec, TurnEnd,
+    TurnEndReason, TurnStart, is_known_event_type,
 };
 pub use stream::{Failure, FinishReason, StreamChunk, TokenUsage};
 pub use view::{
-    CallView, FileDiff, FileLocation, ReadFileLine, ResultView, SearchFile, SearchMatch, ToolCallKind, WebSource,
+    CallView, FileDiff, FileLocation, ReadFileLine, ResultView, SearchFile, SearchMatch, ToolCallKind,
+    WebSource,
 };
 
 /// Fields that were read and are not known here; they are written back as they came.

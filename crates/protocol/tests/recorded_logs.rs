@@ -44,7 +44,8 @@ fn headers_and_rows_are_written_back_as_equal_json() {
         let header = SessionHeader::from_json(&rows[0].to_string()).expect(&name);
         assert_eq!(serde_json::from_str::<Value>(&header.to_json()).expect("JSON"), rows[0], "{name}");
         for row in enveloped(&rows[1..]) {
-            let stored = StoredRow::from_json(&row.to_string()).unwrap_or_else(|error| panic!("{name}: {error}: {row}"));
+            let stored = StoredRow::from_json(&row.to_string())
+                .unwrap_or_else(|error| panic!("{name}: {error}: {row}"));
             assert_eq!(serde_json::from_str::<Value>(&stored.to_json()).expect("JSON"), row, "{name}");
         }
     }

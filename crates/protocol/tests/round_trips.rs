@@ -1,6 +1,8 @@
 //! Properties and vectors: unknown things survive, packing loses nothing, malformed rows are refused.
 
-use lorimer_protocol::{ContentBlock, Event, Message, Source, StoredRow, SurfaceOp, lang_from_path, pack_rows};
+use lorimer_protocol::{
+    ContentBlock, Event, Message, Source, StoredRow, SurfaceOp, lang_from_path, pack_rows,
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -14,7 +16,9 @@ fn unknown_blocks_sources_and_fields_survive() {
     same_json::<ContentBlock>(&json!({"type": "text", "text": "x", "cache": {"a": [1, null]}}));
     same_json::<ContentBlock>(&json!({"type": "video", "frames": [1, 2]}));
     same_json::<ContentBlock>(&json!({"type": "text", "body": "malformed"}));
-    same_json::<ContentBlock>(&json!({"type": "tool-call", "id": "c", "name": "n", "arguments": "{}", "sig": "s"}));
+    same_json::<ContentBlock>(
+        &json!({"type": "tool-call", "id": "c", "name": "n", "arguments": "{}", "sig": "s"}),
+    );
     same_json::<Source>(&json!({"kind": "goal", "goalId": "g", "round": 2}));
     same_json::<Source>(&json!({"kind": "user", "rpcId": 7}));
     same_json::<Message>(&json!({
@@ -69,7 +73,11 @@ fn the_packing_vector_of_the_format() {
         chunk(0, 100, json!({"type": "text-delta", "index": 0, "text": "a"})),
         chunk(1, 105, json!({"type": "text-delta", "index": 0, "text": "b"})),
         chunk(2, 103, json!({"type": "text-delta", "index": 0, "text": "c"})),
-        chunk(3, 100, json!({"type": "tool-call-delta", "index": 1, "id": "x", "name": "n", "argumentsDelta": "{"})),
+        chunk(
+            3,
+            100,
+            json!({"type": "tool-call-delta", "index": 1, "id": "x", "name": "n", "argumentsDelta": "{"}),
+        ),
         chunk(4, 100, json!({"type": "tool-call-delta", "index": 1, "id": "x", "argumentsDelta": "}"})),
     ];
     let rows: Vec<String> = pack_rows(&events).iter().map(StoredRow::to_json).collect();
@@ -92,13 +100,22 @@ fn malformed_packed_rows_say_which_rule_they_break() {
     assert_eq!(row(&|r| r["seq0"] = (-1).into()), why("seq0 must be a non-negative safe integer"));
     assert_eq!(row(&|r| r["time0"] = json!(0.5)), why("time0 must be a safe integer"));
     assert_eq!(row(&|r| r["data"] = 1.into()), why("data must be an object"));
-    assert_eq!(row(&|r| r["data"]["id"] = 1.into()), why("data must be exactly {turn, step, index, dt, texts}"));
+    assert_eq!(
+        row(&|r| r["data"]["id"] = 1.into()),
+        why("data must be exactly {turn, step, index, dt, texts}")
+    );
     assert_eq!(row(&|r| r["data"]["turn"] = "1".into()), why("turn/step/index must be numbers"));
     assert_eq!(row(&|r| r["data"]["texts"] = json!([])), why("texts must be a non-empty string array"));
     assert_eq!(row(&|r| r["data"]["dt"] = json!([0.5])), why("dt must be an array of safe integers"));
     assert_eq!(row(&|r| r["data"]["dt"] = json!([1, 2])), why("dt length 2 does not match 2 members"));
-    assert_eq!(row(&|r| r["time0"] = 9_007_199_254_740_991_i64.into()), why("member times must stay safe integers"));
-    assert_eq!(row(&|r| r["seq0"] = 9_007_199_254_740_991_i64.into()), why("member seqs must stay safe integers"));
+    assert_eq!(
+        row(&|r| r["time0"] = 9_007_199_254_740_991_i64.into()),
+        why("member times must stay safe integers")
+    );
+    assert_eq!(
+        row(&|r| r["seq0"] = 9_007_199_254_740_991_i64.into()),
+        why("member seqs must stay safe integers")
+    );
 }
 
 #[test]
@@ -147,7 +164,8 @@ fn any_chunk() -> impl Strategy<Value = Value> {
     let index = 0_u8..2;
     prop_oneof![
         (index.clone(), ".{0,4}").prop_map(|(i, t)| json!({"type": "text-delta", "index": i, "text": t})),
-        (index.clone(), ".{0,4}").prop_map(|(i, t)| json!({"type": "reasoning-delta", "index": i, "text": t})),
+        (index.clone(), ".{0,4}")
+            .prop_map(|(i, t)| json!({"type": "reasoning-delta", "index": i, "text": t})),
         (index.clone(), any::<bool>(), ".{0,4}").prop_map(|(i, named, t)| {
             let mut chunk = json!({"type": "tool-call-delta", "index": i, "id": "c", "argumentsDelta": t});
             if named {

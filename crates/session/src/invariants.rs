@@ -96,7 +96,11 @@ impl Checker {
         };
         let id = block.tool_call_id.0.clone();
         let not_started = result.error.as_ref().is_some_and(|error| error.code == "TOOL_NOT_STARTED");
-        self.require(event, not_started || self.called.contains(&id), "no tool/call with this id in the step");
+        self.require(
+            event,
+            not_started || self.called.contains(&id),
+            "no tool/call with this id in the step",
+        );
         let first = self.answered.insert(id);
         self.require(event, first, "the call has a result already");
     }

@@ -1,7 +1,7 @@
 //! Where appended events become durable.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -40,58 +40,76 @@ pub struct MemoryJournal {
 impl MemoryJournal {
     /// What was written so far.
     pub fn events(&self) -> Vec<Arc<Event>> {
-        self.events.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 impl Journal for MemoryJournal {
     fn write(&mut self, events: &[Arc<Event>]) -> Result<(), JournalError> {
-        self.events.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend_from_slice(events);
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(events);
         Ok(())
     }
 }
 
-enum Command {
-    Append(Arc<Event>),
-    Flush(oneshot::Sender<Result<(), JournalError>>),
-}
-
 /// The thread that owns a journal. Dropping it writes what is left.
 pub(crate) struct JournalWriter {
-    commands: Option<std::sync::mpsc::Sender<Command>>,
+    shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// What the session and the thread pass to each other.
+#[derive(Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    /// Told when the thread has to look: at the first event of a batch, at a flush, at the end.
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    events: Vec<Arc<Event>>,
+    flushes: Vec<oneshot::Sender<Result<(), JournalError>>>,
+    closed: bool,
+}
+
+impl Shared {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl JournalWriter {
     /// Starts the thread. An event waits at most `max_delay` before it is written.
     pub fn start(journal: Box<dyn Journal>, max_delay: Duration) -> std::io::Result<Self> {
-        let (commands, received) = std::sync::mpsc::channel();
-        let thread = std::thread::Builder::new()
-            .name("lorimer-journal".to_owned())
-            .spawn(move || Writer { journal, max_delay, pending: Vec::new(), due: None, failed: None }.run(&received))?;
-        Ok(Self { commands: Some(commands), thread: Some(thread) })
+        let shared = Arc::new(Shared::default());
+        let writer = Writer { journal, max_delay, shared: Arc::clone(&shared), unwritten: Vec::new() };
+        let thread =
+            std::thread::Builder::new().name("lorimer-journal".to_owned()).spawn(move || writer.run())?;
+        Ok(Self { shared, thread: Some(thread) })
     }
 
     pub fn append(&self, event: Arc<Event>) {
-        if let Some(commands) = &self.commands {
-            // The thread ends only after the sender is dropped.
-            let _ = commands.send(Command::Append(event));
+        let mut queue = self.shared.queue();
+        queue.events.push(event);
+        // Only the first event of a batch has to wake the thread, which then waits for the batch to fill.
+        if queue.events.len() == 1 {
+            self.shared.changed.notify_one();
         }
     }
 
     /// Asks for everything appended before to be durable.
     pub fn flush(&self) -> oneshot::Receiver<Result<(), JournalError>> {
         let (done, result) = oneshot::channel();
-        if let Some(commands) = &self.commands {
-            let _ = commands.send(Command::Flush(done));
-        }
+        self.shared.queue().flushes.push(done);
+        self.shared.changed.notify_one();
         result
     }
 }
 
 impl Drop for JournalWriter {
     fn drop(&mut self) {
-        self.commands = None;
+        self.shared.queue().closed = true;
+        self.shared.changed.notify_one();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -101,51 +119,53 @@ impl Drop for JournalWriter {
 struct Writer {
     journal: Box<dyn Journal>,
     max_delay: Duration,
-    pending: Vec<Arc<Event>>,
-    due: Option<Instant>,
-    failed: Option<JournalError>,
+    shared: Arc<Shared>,
+    /// Events of batches that could not be written; they go first next time.
+    unwritten: Vec<Arc<Event>>,
 }
 
 impl Writer {
-    fn run(mut self, commands: &std::sync::mpsc::Receiver<Command>) {
-        use std::sync::mpsc::RecvTimeoutError;
+    fn run(mut self) {
         loop {
-            let received = match self.due {
-                None => commands.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                Some(due) => commands.recv_timeout(due.saturating_duration_since(Instant::now())),
-            };
-            match received {
-                Ok(Command::Append(event)) => {
-                    self.pending.push(event);
-                    // After a failure nothing is tried until the next flush.
-                    if self.due.is_none() && self.failed.is_none() {
-                        self.due = Some(Instant::now() + self.max_delay);
-                    }
-                }
-                Ok(Command::Flush(done)) => {
-                    self.write();
-                    let _ = done.send(self.failed.clone().map_or(Ok(()), Err));
-                }
-                Err(RecvTimeoutError::Timeout) => self.write(),
-                Err(RecvTimeoutError::Disconnected) => {
-                    self.write();
-                    return;
-                }
+            let (flushes, closed) = self.next_batch();
+            let result = self.write();
+            for flush in flushes {
+                let _ = flush.send(result.clone());
+            }
+            if closed {
+                return;
             }
         }
     }
 
-    fn write(&mut self) {
-        self.due = None;
-        if self.pending.is_empty() {
-            return;
-        }
-        match self.journal.write(&self.pending) {
-            Ok(()) => {
-                self.pending.clear();
-                self.failed = None;
+    /// Waits for a flush, the end, or a batch that is old enough, and takes what is there.
+    fn next_batch(&mut self) -> (Vec<oneshot::Sender<Result<(), JournalError>>>, bool) {
+        let shared = Arc::clone(&self.shared);
+        let mut queue = shared.queue();
+        let mut due: Option<Instant> = None;
+        while queue.flushes.is_empty() && !queue.closed {
+            if queue.events.is_empty() {
+                queue = shared.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                continue;
             }
-            Err(error) => self.failed = Some(error),
+            let left = due
+                .get_or_insert_with(|| Instant::now() + self.max_delay)
+                .saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            queue = shared.changed.wait_timeout(queue, left).unwrap_or_else(PoisonError::into_inner).0;
         }
+        self.unwritten.append(&mut queue.events);
+        (std::mem::take(&mut queue.flushes), queue.closed)
+    }
+
+    fn write(&mut self) -> Result<(), JournalError> {
+        if self.unwritten.is_empty() {
+            return Ok(());
+        }
+        self.journal.write(&self.unwritten)?;
+        self.unwritten.clear();
+        Ok(())
     }
 }

@@ -27,10 +27,14 @@ mod journal;
 mod live;
 mod store;
 
-pub use fold::{FoldError, Inbox, Log, PendingCall, ResultParts, Surface, SurfaceNode, SurfaceNodeKind, TurnState, closers};
+pub use fold::{
+    FoldError, Inbox, Log, PendingCall, ResultParts, Surface, SurfaceNode, SurfaceNodeKind, TurnState,
+    closers,
+};
 pub use invariants::{Violation, check_invariants};
 pub use journal::{Journal, JournalError, MemoryJournal};
 pub use live::{AppendError, Session};
 pub use store::{
-    Events, Inspection, Open, OpenError, Problem, SessionSummary, Store, StoreError, StoreOptions, project_key,
+    Events, Inspection, Open, OpenError, Problem, SessionSummary, Store, StoreError, StoreOptions,
+    project_key,
 };

@@ -77,10 +77,7 @@ impl Session {
     pub fn append(&self, draft: Draft) -> Result<u64, AppendError> {
         let mut state = self.state();
         let event = draft.into_event(state.log.next_seq(), now_ms());
-        state
-            .log
-            .apply(&event)
-            .map_err(|source| AppendError { session: self.id.clone(), source })?;
+        state.log.apply(&event).map_err(|source| AppendError { session: self.id.clone(), source })?;
         let seq = event.seq;
         let event = Arc::new(event);
         state.journal.append(Arc::clone(&event));

@@ -110,9 +110,15 @@ fn closers_tell_started_calls_from_those_that_were_not() {
         closers(&log).iter().map(|event| serde_json::from_str(&event.to_json()).expect("JSON")).collect();
     let kinds: Vec<&str> = closing.iter().map(|event| event["type"].as_str().expect("a type")).collect();
     assert_eq!(kinds, ["tool/result", "tool/result", "step/end", "turn/end"]);
-    assert_eq!(closing[0]["data"]["error"], json!({"name": "ToolOutcomeUnknownError", "code": "TOOL_OUTCOME_UNKNOWN"}));
+    assert_eq!(
+        closing[0]["data"]["error"],
+        json!({"name": "ToolOutcomeUnknownError", "code": "TOOL_OUTCOME_UNKNOWN"})
+    );
     assert_eq!(closing[0]["sourceEventSeqs"], json!([first_call]));
-    assert_eq!(closing[1]["data"]["error"], json!({"name": "ToolNotStartedError", "code": "TOOL_NOT_STARTED"}));
+    assert_eq!(
+        closing[1]["data"]["error"],
+        json!({"name": "ToolNotStartedError", "code": "TOOL_NOT_STARTED"})
+    );
     assert_eq!(closing[1].get("sourceEventSeqs"), None);
     let id = format!("interrupted-tool-result-call_read_b-{}", first_call + 2);
     assert_eq!(closing[1]["data"]["message"]["id"], json!(id));
@@ -151,10 +157,16 @@ fn surface_rules_are_enforced_in_dsh_words() {
         "session event \"turn/start\" is not surface-eligible and cannot carry surfaceOp"
     );
     let replace = |start: u64, end: u64, sources: Value| {
-        message_event(2, json!({"surfaceOp": {"op": "replace", "start": start, "end": end}, "sourceEventSeqs": sources}))
+        message_event(
+            2,
+            json!({"surfaceOp": {"op": "replace", "start": start, "end": end}, "sourceEventSeqs": sources}),
+        )
     };
     assert_eq!(error(replace(7, 7, json!([0]))), "surface replace: start seq 7 not found in surface");
-    assert_eq!(error(replace(1, 0, json!([0, 1]))), "surface replace: start seq 1 (index 1) is after end seq 0 (index 0)");
+    assert_eq!(
+        error(replace(1, 0, json!([0, 1]))),
+        "surface replace: start seq 1 (index 1) is after end seq 0 (index 0)"
+    );
     assert_eq!(
         error(replace(0, 1, json!([1]))),
         "surface replace: sourceEventSeqs must include every shadowed surface node; missing 0"
@@ -163,15 +175,24 @@ fn surface_rules_are_enforced_in_dsh_words() {
         error(message_event(2, json!({"sourceEventSeqs": [2]}))),
         "sourceEventSeqs must reference earlier events: 2 >= current seq 2"
     );
-    assert_eq!(error(message_event(2, json!({"sourceEventSeqs": [1, 0, 1]}))), "sourceEventSeqs must not contain duplicates");
-    assert!(error(message_event(2, json!({"data": {"content": [], "source": {"kind": "user"}, "role": "assistant", "id": "x"}})))
-        .ends_with("message must have role \"user\""));
+    assert_eq!(
+        error(message_event(2, json!({"sourceEventSeqs": [1, 0, 1]}))),
+        "sourceEventSeqs must not contain duplicates"
+    );
+    assert!(
+        error(message_event(
+            2,
+            json!({"data": {"content": [], "source": {"kind": "user"}, "role": "assistant", "id": "x"}})
+        ))
+        .ends_with("message must have role \"user\"")
+    );
 }
 
 #[test]
 fn an_unknown_event_type_is_refused_unless_it_may_be_skipped() {
     let unknown = |ignorable: &str| {
-        Event::from_json(&format!(r#"{{"type":"later/thing","seq":0,"time":0,"data":{{}}{ignorable}}}"#)).expect("an event")
+        Event::from_json(&format!(r#"{{"type":"later/thing","seq":0,"time":0,"data":{{}}{ignorable}}}"#))
+            .expect("an event")
     };
     let mut log = fold(&[]);
     assert!(matches!(log.apply(&unknown("")), Err(FoldError::UnknownType { .. })));

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lorimer_protocol::{
-    AssistantChunk, Draft, Event, Message, SessionId, SessionTitle, Source, StepStart, StreamChunk, TitleSource,
-    TurnEnd, TurnEndReason, TurnStart,
+    AssistantChunk, Draft, Event, Message, SessionId, SessionTitle, Source, StepStart, StreamChunk,
+    TitleSource, TurnEnd, TurnEndReason, TurnStart,
 };
 use lorimer_session::{OpenError, Problem, Session, Store, StoreError, StoreOptions, check_invariants};
 
@@ -76,7 +76,8 @@ async fn a_resumed_session_goes_on_where_it_was_and_says_so() {
     assert!(after[before.len()].contains("session/end-seed"));
     assert_eq!(opened.session.with_log(|log| log.messages().count()), 2);
     drop(opened);
-    let events: Vec<Event> = home.store.events(&id).expect("opens").map(|event| event.expect("whole")).collect();
+    let events: Vec<Event> =
+        home.store.events(&id).expect("opens").map(|event| event.expect("whole")).collect();
     assert_eq!(check_invariants(&events), []);
 }
 
@@ -99,9 +100,16 @@ async fn a_torn_last_line_is_copied_aside_and_cut_off() {
     let home = home();
     let (id, path) = stored_turn(&home).await;
     let whole = std::fs::read(&path).expect("readable");
-    for (round, torn) in [&br#"{"type":"turn/sta"#[..], b"\0\0\0\0\n", br#"{"type":"turn/start","seq":9}"#].iter().enumerate() {
+    for (round, torn) in
+        [&br#"{"type":"turn/sta"#[..], b"\0\0\0\0\n", br#"{"type":"turn/start","seq":9}"#].iter().enumerate()
+    {
         let before = std::fs::read(&path).expect("readable");
-        std::fs::OpenOptions::new().append(true).open(&path).expect("opens").write_all(torn).expect("written");
+        std::fs::OpenOptions::new()
+            .append(true)
+            .open(&path)
+            .expect("opens")
+            .write_all(torn)
+            .expect("written");
         let inspected = home.store.inspect(&id).expect("readable");
         assert!(inspected.problem.is_none());
         let opened = home.store.open(&id).expect("opens");
@@ -136,7 +144,8 @@ async fn every_cut_of_a_log_opens_loses_no_whole_line_and_is_closed() {
         let now = std::fs::read(&path).expect("readable");
         let kept = whole[..length].iter().rposition(|byte| *byte == b'\n').expect("a line") + 1;
         assert!(now.starts_with(&whole[..kept]), "cut at {length}");
-        let events: Vec<Event> = home.store.events(&id).expect("opens").map(|event| event.expect("whole")).collect();
+        let events: Vec<Event> =
+            home.store.events(&id).expect("opens").map(|event| event.expect("whole")).collect();
         assert_eq!(check_invariants(&events), [], "cut at {length}");
     }
 }
@@ -151,8 +160,13 @@ async fn damage_before_the_tail_opens_read_only_and_says_why() {
     std::fs::write(&path, damaged.join("\n") + "\n").expect("written");
     let bytes = std::fs::read(&path).expect("readable");
     let error = home.store.open(&id).err().expect("refused");
-    assert!(matches!(&error, OpenError::ReadOnly { problem: Problem::Damaged { line: 2, .. }, .. }), "{error}");
-    assert!(error.to_string().contains("can be read but not continued: corrupt session log: unparsable committed event at line 2"));
+    assert!(
+        matches!(&error, OpenError::ReadOnly { problem: Problem::Damaged { line: 2, .. }, .. }),
+        "{error}"
+    );
+    assert!(error.to_string().contains(
+        "can be read but not continued: corrupt session log: unparsable committed event at line 2"
+    ));
     let inspected = home.store.inspect(&id).expect("readable");
     assert!(inspected.problem.is_some() && inspected.log.next_seq() == 1 + 1, "the good part and a closer");
     assert_eq!(std::fs::read(&path).expect("readable"), bytes, "nothing was changed");
@@ -173,7 +187,11 @@ async fn what_a_newer_writer_wrote_is_never_cut_off() {
         assert!(matches!(error, OpenError::ReadOnly { .. }), "{line}: {error}");
         assert!(std::fs::read_to_string(&path).expect("readable").ends_with(&format!("{line}\n")));
     }
-    std::fs::write(&path, format!("{good}{}\n", r#"{"type":"later/thing","seq":3,"time":0,"data":{},"ignorable":true}"#)).expect("written");
+    std::fs::write(
+        &path,
+        format!("{good}{}\n", r#"{"type":"later/thing","seq":3,"time":0,"data":{},"ignorable":true}"#),
+    )
+    .expect("written");
     home.store.open(&id).expect("may be skipped");
 }
 
@@ -207,8 +225,12 @@ async fn runs_of_deltas_are_packed_and_come_back_equal() {
     session.flush().await.expect("saved");
     let path = home.store.path(session.id()).expect("there");
     assert_eq!(lines(&path).len(), 4, "header, two events, one packed row");
-    let stored: Vec<String> =
-        home.store.events(session.id()).expect("opens").map(|event| event.expect("whole").to_json()).collect();
+    let stored: Vec<String> = home
+        .store
+        .events(session.id())
+        .expect("opens")
+        .map(|event| event.expect("whole").to_json())
+        .collect();
     let mut shown = Vec::new();
     while let Ok(event) = live.try_recv() {
         shown.push(event.to_json());

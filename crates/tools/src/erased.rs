@@ -42,7 +42,11 @@ pub trait ErasedTool: Send + Sync {
     /// See [`Tool::concurrency`]; arguments of another shape, and a panic, are exclusive.
     fn concurrency(&self, arguments: &Value) -> Concurrency;
     /// Runs the body and renders its output. A panic is an error.
-    fn run<'a>(&'a self, arguments: &'a Value, context: &'a ToolContext) -> BoxFuture<'a, Result<Produced, ToolError>>;
+    fn run<'a>(
+        &'a self,
+        arguments: &'a Value,
+        context: &'a ToolContext,
+    ) -> BoxFuture<'a, Result<Produced, ToolError>>;
     /// Renders a value that a policy put in place of the body's.
     ///
     /// # Errors
@@ -122,10 +126,15 @@ impl<T: Tool> ErasedTool for Erased<T> {
         let Ok(args) = self.args(arguments) else {
             return Concurrency::Exclusive;
         };
-        std::panic::catch_unwind(AssertUnwindSafe(|| self.tool.concurrency(&args))).unwrap_or(Concurrency::Exclusive)
+        std::panic::catch_unwind(AssertUnwindSafe(|| self.tool.concurrency(&args)))
+            .unwrap_or(Concurrency::Exclusive)
     }
 
-    fn run<'a>(&'a self, arguments: &'a Value, context: &'a ToolContext) -> BoxFuture<'a, Result<Produced, ToolError>> {
+    fn run<'a>(
+        &'a self,
+        arguments: &'a Value,
+        context: &'a ToolContext,
+    ) -> BoxFuture<'a, Result<Produced, ToolError>> {
         Box::pin(async move {
             let args = self.args(arguments)?;
             let output = AssertUnwindSafe(self.tool.execute(&args, context))

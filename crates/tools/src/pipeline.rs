@@ -14,7 +14,9 @@ use tokio_util::sync::CancellationToken;
 use crate::context::ToolContext;
 use crate::erased::{ErasedTool, Produced};
 use crate::outcome::{Outcome, ToolError};
-use crate::policy::{ApprovalOutcome, ApprovalRequest, Approver, Guard, Next, Observer, Policy, Review, Verdict};
+use crate::policy::{
+    ApprovalOutcome, ApprovalRequest, Approver, Guard, Next, Observer, Policy, Review, Verdict,
+};
 use crate::registry::Registry;
 use crate::tool::Concurrency;
 use crate::validate::{check_arguments, parse_arguments};
@@ -129,7 +131,12 @@ impl Pipeline {
     }
 
     /// Runs one call from end to end.
-    pub async fn call(&self, request: &CallRequest, session: Arc<Session>, cancel: CancellationToken) -> Outcome {
+    pub async fn call(
+        &self,
+        request: &CallRequest,
+        session: Arc<Session>,
+        cancel: CancellationToken,
+    ) -> Outcome {
         let prepared = self.prepare(request, session, cancel).await;
         let ran = self.run(prepared).await;
         self.finish(ran).await
@@ -195,7 +202,8 @@ impl Pipeline {
     async fn ask(&self, context: &ToolContext, reason: Option<String>) -> Option<ToolError> {
         let name = &context.name;
         let Some(approver) = &self.approver else {
-            let text = reason.unwrap_or_else(|| format!("tool \"{name}\" requires approval (not yet supported)"));
+            let text =
+                reason.unwrap_or_else(|| format!("tool \"{name}\" requires approval (not yet supported)"));
             return Some(ToolError::plain(text));
         };
         let request = ApprovalRequest {
@@ -336,14 +344,15 @@ fn replace_value(outcome: &mut Outcome, value: Value, tool: Option<&dyn ErasedTo
             outcome.meta = produced.meta;
             outcome.value = Some(produced.value);
         }
-        Err(error) => *outcome = Outcome { contexts: std::mem::take(&mut outcome.contexts), ..Outcome::failed(&error) },
+        Err(error) => {
+            *outcome = Outcome { contexts: std::mem::take(&mut outcome.contexts), ..Outcome::failed(&error) }
+        }
     }
 }
 
 /// Awaits a pipeline part and turns a panic of a policy into a final failure of the call.
 pub(crate) async fn contained<T>(part: impl Future<Output = T>) -> Result<T, ToolError> {
-    std::panic::AssertUnwindSafe(part)
-        .catch_unwind()
-        .await
-        .map_err(|_| ToolError::typed("PolicyPanicError", "POLICY_PANIC", "a policy around this call failed unexpectedly"))
+    std::panic::AssertUnwindSafe(part).catch_unwind().await.map_err(|_| {
+        ToolError::typed("PolicyPanicError", "POLICY_PANIC", "a policy around this call failed unexpectedly")
+    })
 }

@@ -65,7 +65,11 @@ pub trait Policy: Send + Sync {
     }
 
     /// Around the body.
-    fn around<'a>(&'a self, _call: &'a ToolContext, next: Next<'a>) -> BoxFuture<'a, Result<Produced, ToolError>> {
+    fn around<'a>(
+        &'a self,
+        _call: &'a ToolContext,
+        next: Next<'a>,
+    ) -> BoxFuture<'a, Result<Produced, ToolError>> {
         next.run()
     }
 

@@ -21,7 +21,9 @@ pub enum RegistryError {
     #[error("tool \"{0}\" is already registered in this scope")]
     DuplicateInScope(String),
     /// The name belongs to code mode.
-    #[error("tool name \"{RESERVED}\" is reserved for the Code Mode presentation transport and cannot be registered or shadowed")]
+    #[error(
+        "tool name \"{RESERVED}\" is reserved for the Code Mode presentation transport and cannot be registered or shadowed"
+    )]
     Reserved,
     /// A timeout of zero.
     #[error("tool \"{0}\" timeoutMs must be a positive finite number")]

@@ -180,7 +180,13 @@ impl<'a> Scheduler<'a> {
         }))
     }
 
-    fn commit(&self, call_id: &CallId, call_seq: u64, outcome: Outcome, end: &mut BatchEnd) -> Result<(), AppendError> {
+    fn commit(
+        &self,
+        call_id: &CallId,
+        call_seq: u64,
+        outcome: Outcome,
+        end: &mut BatchEnd,
+    ) -> Result<(), AppendError> {
         end.concludes_turn |= outcome.concludes_turn && !outcome.is_error;
         end.contexts.extend(outcome.contexts);
         let block = ToolResultBlock {

@@ -23,7 +23,8 @@ const KEYWORDS: [&str; 12] = [
 /// The schema of a type, reduced to the subset: definitions inlined, formats and bounds dropped, an optional value
 /// written as its plain type.
 pub fn schema_of<T: JsonSchema>() -> Value {
-    let generator = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true).into_generator();
+    let generator =
+        SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true).into_generator();
     let mut value = generator.into_root_schema_for::<T>().to_value();
     if let Some(root) = value.as_object_mut() {
         // The root carries the Rust type's name and doc, which mean nothing to a model.
@@ -46,8 +47,10 @@ fn reduce(schema: &mut Value) {
     if map.get("default").is_some_and(Value::is_null) {
         map.remove("default");
     }
-    let ordered: Map<String, Value> =
-        KEYWORDS.iter().filter_map(|key| map.shift_remove(*key).map(|value| ((*key).to_owned(), value))).collect();
+    let ordered: Map<String, Value> = KEYWORDS
+        .iter()
+        .filter_map(|key| map.shift_remove(*key).map(|value| ((*key).to_owned(), value)))
+        .collect();
     *map = ordered;
     if let Some(properties) = map.get_mut("properties").and_then(Value::as_object_mut) {
         properties.values_mut().for_each(reduce);

@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use lorimer_protocol::{
-    AssistantMessage, ContentBlock, Draft, Event, Extra, Message, Role, SessionHeader, Source, StepStart, TurnStart,
+    AssistantMessage, ContentBlock, Draft, Event, Extra, Message, Role, SessionHeader, Source, StepStart,
+    TurnStart,
 };
 use lorimer_session::{Session, check_invariants};
 use lorimer_tools::{
     ApprovalOutcome, ApprovalRequest, Approver, CallRequest, Concurrency, Guard, Next, Outcome, Pipeline,
-    PipelineBuilder, Policy, Produced, Registry, RegistryError, RepeatReminder, Restriction, Review, Scheduler,
-    StepPlace, Tool, ToolContext, ToolError, Verdict,
+    PipelineBuilder, Policy, Produced, Registry, RegistryError, RepeatReminder, Restriction, Review,
+    Scheduler, StepPlace, Tool, ToolContext, ToolError, Verdict,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -172,7 +173,10 @@ async fn argument_errors_name_the_field_what_was_wanted_and_what_came() {
         ("{\"act\":null}", "\"act\" must be a string (got null)"),
         ("{\"act\":\"x\",\"times\":\"ten\"}", "\"times\" must be a number (got the string \"ten\")"),
         ("{\"act\":\"x\",\"list\":[1]}", "\"list[0]\" must be a string (got the number 1)"),
-        ("{\"times\":[],\"list\":{}}", "missing required property \"act\"; \"times\" must be a number (got an array of 0); \"list\" must be an array (got an object)"),
+        (
+            "{\"times\":[],\"list\":{}}",
+            "missing required property \"act\"; \"times\" must be a number (got an array of 0); \"list\" must be an array (got an object)",
+        ),
         ("not json", "\"arguments\" must be an object (got the string \"not json\")"),
     ] {
         let outcome = call(&pipeline, "probe", arguments).await;
@@ -195,7 +199,8 @@ impl Policy for Spy {
 #[tokio::test]
 async fn values_with_one_reading_are_converted_before_policies_see_them() {
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let pipeline = builder(&[Probe::new("probe", Concurrency::Exclusive)]).policy(Arc::new(Spy(seen.clone()))).build();
+    let pipeline =
+        builder(&[Probe::new("probe", Concurrency::Exclusive)]).policy(Arc::new(Spy(seen.clone()))).build();
     for arguments in [
         r#"{"act":"x","times":"10","list":"[\"a\"]"}"#,
         r#""{\"act\":\"x\",\"times\":10,\"list\":[\"a\"]}""#,
@@ -213,11 +218,16 @@ async fn values_with_one_reading_are_converted_before_policies_see_them() {
 async fn an_unknown_tool_and_a_panic_are_that_calls_error() {
     let pipeline = builder(&[Probe::new("probe", Concurrency::Exclusive)]).build();
     let outcome = call(&pipeline, "prob", "{}").await;
-    assert_eq!((text(&outcome).as_str(), code(&outcome)), ("Error: unknown tool \"prob\"", Some("UNKNOWN_TOOL")));
+    assert_eq!(
+        (text(&outcome).as_str(), code(&outcome)),
+        ("Error: unknown tool \"prob\"", Some("UNKNOWN_TOOL"))
+    );
     let outcome = call(&pipeline, "probe", r#"{"act":"panic"}"#).await;
     assert_eq!(text(&outcome), "Error: tool \"probe\" failed unexpectedly: probe panicked");
     let outcome = call(&pipeline, "probe", r#"{"act":"render-panic"}"#).await;
-    assert!(text(&outcome).starts_with("Error: tool \"probe\" returned invalid output: output.render failed:"));
+    assert!(
+        text(&outcome).starts_with("Error: tool \"probe\" returned invalid output: output.render failed:")
+    );
     let outcome = call(&pipeline, "probe", r#"{"act":"fail"}"#).await;
     assert_eq!((text(&outcome).as_str(), code(&outcome)), ("Error: probe failed", Some("PROBE")));
 }
@@ -242,7 +252,11 @@ impl Policy for Scripted {
     fn before<'a>(&'a self, _call: &'a ToolContext) -> BoxFuture<'a, Verdict> {
         Box::pin(async { self.verdict.clone().unwrap_or(Verdict::Allow) })
     }
-    fn around<'a>(&'a self, _call: &'a ToolContext, next: Next<'a>) -> BoxFuture<'a, Result<Produced, ToolError>> {
+    fn around<'a>(
+        &'a self,
+        _call: &'a ToolContext,
+        next: Next<'a>,
+    ) -> BoxFuture<'a, Result<Produced, ToolError>> {
         Box::pin(async move {
             let Some(trace) = &self.around else {
                 return next.run().await;
@@ -283,17 +297,32 @@ async fn denials_questions_and_guards_in_their_order() {
     let probe = Probe::new("probe", Concurrency::Exclusive);
     let x = r#"{"act":"x"}"#;
     let ask = || deciding(Verdict::Ask { reason: None });
-    let with = |build: &dyn Fn(PipelineBuilder) -> PipelineBuilder| build(builder(std::slice::from_ref(&probe))).build();
+    let with = |build: &dyn Fn(PipelineBuilder) -> PipelineBuilder| {
+        build(builder(std::slice::from_ref(&probe))).build()
+    };
     let cases = [
         (with(&|b| b.policy(ask()).policy(deciding(Verdict::Deny { reason: "no".into() }))), "no"),
         (with(&|b| b.policy(ask())), "tool \"probe\" requires approval (not yet supported)"),
-        (with(&|b| b.policy(ask()).approver(Arc::new(Answer(ApprovalOutcome::Rejected)))), "the user rejected tool \"probe\""),
-        (with(&|b| b.policy(ask()).approver(Arc::new(Answer(ApprovalOutcome::Cancelled)))), "approval for tool \"probe\" was cancelled"),
+        (
+            with(&|b| b.policy(ask()).approver(Arc::new(Answer(ApprovalOutcome::Rejected)))),
+            "the user rejected tool \"probe\"",
+        ),
+        (
+            with(&|b| b.policy(ask()).approver(Arc::new(Answer(ApprovalOutcome::Cancelled)))),
+            "approval for tool \"probe\" was cancelled",
+        ),
         (
             with(&|b| b.policy(ask()).approver(Arc::new(Answer(ApprovalOutcome::Unavailable)))),
             "tool \"probe\" requires approval, but no approval channel is available",
         ),
-        (with(&|b| b.policy(ask()).approver(Arc::new(Answer(ApprovalOutcome::AllowedOnce))).guard(Arc::new(Refuse))), "guarded"),
+        (
+            with(&|b| {
+                b.policy(ask())
+                    .approver(Arc::new(Answer(ApprovalOutcome::AllowedOnce)))
+                    .guard(Arc::new(Refuse))
+            }),
+            "guarded",
+        ),
     ];
     for (pipeline, reason) in cases {
         let outcome = call(&pipeline, "probe", x).await;
@@ -308,16 +337,22 @@ async fn denials_questions_and_guards_in_their_order() {
 async fn reviews_replace_block_and_add() {
     let probe = Probe::new("probe", Concurrency::Exclusive);
     let reviewed = |review: Review| {
-        builder(std::slice::from_ref(&probe)).policy(Arc::new(Scripted { review: Some(review), ..Scripted::default() })).build()
+        builder(std::slice::from_ref(&probe))
+            .policy(Arc::new(Scripted { review: Some(review), ..Scripted::default() }))
+            .build()
     };
     let note = || Message::user_text("n", "note", Source::user());
-    let outcome = call(&reviewed(Review::ReplaceContent(vec![ContentBlock::text("other")])), "probe", r#"{"act":"x"}"#).await;
+    let outcome =
+        call(&reviewed(Review::ReplaceContent(vec![ContentBlock::text("other")])), "probe", r#"{"act":"x"}"#)
+            .await;
     assert_eq!((text(&outcome).as_str(), outcome.is_error), ("other", false));
-    let outcome = call(&reviewed(Review::ReplaceValue(json!({"said": "y"}))), "probe", r#"{"act":"x"}"#).await;
+    let outcome =
+        call(&reviewed(Review::ReplaceValue(json!({"said": "y"}))), "probe", r#"{"act":"x"}"#).await;
     assert_eq!((text(&outcome).as_str(), outcome.meta), ("did y", Some(json!({"said": "y"}))));
     let outcome = call(&reviewed(Review::ReplaceValue(json!({"odd": 1}))), "probe", r#"{"act":"x"}"#).await;
     assert_eq!(code(&outcome), Some("INVALID_TOOL_OUTPUT"));
-    let outcome = call(&reviewed(Review::ReplaceValue(json!({"said": "y"}))), "probe", r#"{"act":"fail"}"#).await;
+    let outcome =
+        call(&reviewed(Review::ReplaceValue(json!({"said": "y"}))), "probe", r#"{"act":"fail"}"#).await;
     assert_eq!(text(&outcome), "Error: tools/post-execute cannot replace the value of a failed result");
     let block = Review::Block { feedback: vec![ContentBlock::text("stop")], contexts: vec![note()] };
     let outcome = call(&reviewed(block), "probe", r#"{"act":"defer"}"#).await;
@@ -346,14 +381,20 @@ fn scopes_shadow_restrict_and_refuse_duplicates() {
     registry.register(probe()).expect("registered");
     registry.register(Probe::new("other", Concurrency::Exclusive)).expect("registered");
     assert_eq!(registry.register(probe()), Err(RegistryError::Duplicate("probe".into())));
-    assert_eq!(registry.register(Probe::new("run_code", Concurrency::Exclusive)), Err(RegistryError::Reserved));
+    assert_eq!(
+        registry.register(Probe::new("run_code", Concurrency::Exclusive)),
+        Err(RegistryError::Reserved)
+    );
     registry.register_for("a", probe()).expect("shadows");
     assert_eq!(registry.register_for("a", probe()), Err(RegistryError::DuplicateInScope("probe".into())));
     registry.restrict("a", Restriction { allow: Some(vec!["probe".into()]), deny: vec![] });
     let names = |agent: &str| -> Vec<String> {
         registry.visible(agent).iter().map(|tool| tool.name().to_owned()).collect()
     };
-    assert_eq!((names("a"), names("b")), (vec!["probe".to_owned()], vec!["probe".to_owned(), "other".to_owned()]));
+    assert_eq!(
+        (names("a"), names("b")),
+        (vec!["probe".to_owned()], vec!["probe".to_owned(), "other".to_owned()])
+    );
 }
 
 /// A session whose open step has a reply that makes these calls.
@@ -363,14 +404,20 @@ fn session_with_calls(calls: &[CallRequest]) -> Arc<Session> {
         .iter()
         .map(|call| ContentBlock::tool_call(call.call_id.clone(), &call.name, &call.arguments))
         .collect();
-    let source = Source::Model { provider: "p".into(), model: "m".into(), replay_state: None, extra: Extra::new() };
+    let source =
+        Source::Model { provider: "p".into(), model: "m".into(), replay_state: None, extra: Extra::new() };
     let message = Message { id: "a".into(), role: Role::Assistant, content, source, extra: Extra::new() };
     let reply = AssistantMessage { turn: 1, step: 1, message, usage: None, interrupted: None };
     session.append(Draft::new(&reply).citing(vec![]).on_surface()).expect("fits");
     session
 }
 
-async fn run(pipeline: &Pipeline, calls: Vec<CallRequest>, cancel: CancellationToken, width: usize) -> (Vec<Event>, bool) {
+async fn run(
+    pipeline: &Pipeline,
+    calls: Vec<CallRequest>,
+    cancel: CancellationToken,
+    width: usize,
+) -> (Vec<Event>, bool) {
     let session = session_with_calls(&calls);
     let mut seen = session.subscribe();
     let place = StepPlace { turn: 1, step: 1 };
@@ -391,7 +438,9 @@ fn order(events: &[Event]) -> Vec<String> {
             let data: Value = serde_json::from_str(event.data.get()).expect("JSON");
             match event.kind.as_str() {
                 "tool/call" => format!("call {}", data["callId"].as_str().expect("an id")),
-                "tool/result" => format!("result {}", data["message"]["source"]["callId"].as_str().expect("an id")),
+                "tool/result" => {
+                    format!("result {}", data["message"]["source"]["callId"].as_str().expect("an id"))
+                }
                 other => other.to_owned(),
             }
         })
@@ -421,8 +470,18 @@ async fn an_exclusive_call_is_a_barrier_and_the_pool_has_a_width() {
     assert_eq!(
         order(&events),
         [
-            "call c0", "call c1", "result c0", "call c2", "result c1", "result c2", "call c3", "result c3", "call c4",
-            "result c4", "call c5", "result c5"
+            "call c0",
+            "call c1",
+            "result c0",
+            "call c2",
+            "result c1",
+            "result c2",
+            "call c3",
+            "result c3",
+            "call c4",
+            "result c4",
+            "call c5",
+            "result c5"
         ]
     );
     assert!(read.most.load(Ordering::SeqCst) <= 2);
@@ -463,16 +522,23 @@ async fn results_cite_their_calls_and_keep_every_invariant() {
     let session = session_with_calls(&calls);
     let mut seen = session.subscribe();
     let place = StepPlace { turn: 1, step: 1 };
-    let scheduler =
-        Scheduler { pipeline: &pipeline, session: &session, place, max_parallel_tool_calls: 10, cancel: CancellationToken::new() };
+    let scheduler = Scheduler {
+        pipeline: &pipeline,
+        session: &session,
+        place,
+        max_parallel_tool_calls: 10,
+        cancel: CancellationToken::new(),
+    };
     let end = scheduler.run(calls).await.expect("logged");
     assert!(end.concludes_turn);
     let mut events = Vec::new();
     while let Ok(event) = seen.try_recv() {
         events.push(event.as_ref().clone());
     }
-    let calls: Vec<u64> = events.iter().filter(|event| event.kind == "tool/call").map(|event| event.seq).collect();
-    let cited: Vec<u64> = events.iter().filter_map(|event| event.source_event_seqs.as_ref()).flatten().copied().collect();
+    let calls: Vec<u64> =
+        events.iter().filter(|event| event.kind == "tool/call").map(|event| event.seq).collect();
+    let cited: Vec<u64> =
+        events.iter().filter_map(|event| event.source_event_seqs.as_ref()).flatten().copied().collect();
     assert_eq!(calls, cited);
     let first = [TurnStart { turn: 1 }].map(|start| Draft::new(&start).into_event(0, 0));
     let step = Draft::new(&StepStart { turn: 1, step: 1 }).into_event(1, 0);
@@ -482,19 +548,27 @@ async fn results_cite_their_calls_and_keep_every_invariant() {
 
 #[tokio::test]
 async fn a_model_that_repeats_itself_is_told() {
-    let pipeline = builder(&[Probe::new("probe", Concurrency::Exclusive)]).policy(Arc::new(RepeatReminder::default())).build();
+    let pipeline = builder(&[Probe::new("probe", Concurrency::Exclusive)])
+        .policy(Arc::new(RepeatReminder::default()))
+        .build();
     let session = session();
     let mut notices = Vec::new();
     for round in 1..=8 {
         // Key order makes no other call.
         let arguments = if round % 2 == 0 { r#"{"act":"x","times":1}"# } else { r#"{"times":1,"act":"x"}"# };
-        let outcome = pipeline.call(&request("probe", "c", arguments), session.clone(), CancellationToken::new()).await;
+        let outcome =
+            pipeline.call(&request("probe", "c", arguments), session.clone(), CancellationToken::new()).await;
         notices.extend(outcome.contexts.iter().map(|message| (round, message.text())));
     }
     let rounds: Vec<i32> = notices.iter().map(|(round, _)| *round).collect();
     assert_eq!(rounds, [3, 5, 8]);
-    assert!(notices[1].1.starts_with("Repeated tool call detected:\n- tool: probe\n- consecutive_calls: 5\n- arguments: {"));
-    let other = pipeline.call(&request("probe", "c", r#"{"act":"y"}"#), session, CancellationToken::new()).await;
+    assert!(
+        notices[1].1.starts_with(
+            "Repeated tool call detected:\n- tool: probe\n- consecutive_calls: 5\n- arguments: {"
+        )
+    );
+    let other =
+        pipeline.call(&request("probe", "c", r#"{"act":"y"}"#), session, CancellationToken::new()).await;
     assert!(other.contexts.is_empty());
 }
 

@@ -45,7 +45,8 @@ fn sections(options: &AgentOptions) -> Vec<Section> {
     if let Some(state) = git_state(&options.cwd) {
         sections.push(Section { name: "git", text: git_text(&state) });
     }
-    sections.push(Section { name: "sandbox:policy", text: permission_text(options.permission_mode).to_owned() });
+    sections
+        .push(Section { name: "sandbox:policy", text: permission_text(options.permission_mode).to_owned() });
     sections
 }
 

@@ -76,7 +76,8 @@ fn last_instructions(log: &Log) -> Option<&Message> {
 
 /// The nearest ancestor with a marker, else the workspace itself.
 fn project_root(options: &InstructionOptions, cwd: &Path) -> PathBuf {
-    let marked = |folder: &&Path| options.project_root_markers.iter().any(|marker| folder.join(marker).exists());
+    let marked =
+        |folder: &&Path| options.project_root_markers.iter().any(|marker| folder.join(marker).exists());
     cwd.ancestors().find(marked).unwrap_or(cwd).to_owned()
 }
 
@@ -145,7 +146,11 @@ fn frame(found: &[Instruction], omitted: &[String]) -> String {
          the one for the deeper folder counts. They never override the system prompt or what the user asks.\n",
     );
     for one in found {
-        text.push_str(&format!("\nFrom {}:\n\n{}\n", escape(&one.path.display().to_string()), escape(&one.text)));
+        text.push_str(&format!(
+            "\nFrom {}:\n\n{}\n",
+            escape(&one.path.display().to_string()),
+            escape(&one.text)
+        ));
     }
     if !omitted.is_empty() {
         text.push_str(&format!("\nLeft out for length: {}\n", escape(&omitted.join(", "))));
@@ -189,7 +194,8 @@ mod tests {
         let outside = tempfile::tempdir().expect("a directory");
         let dir = tempfile::tempdir().expect("a directory");
         fs::write(outside.path().join("secret"), "key").expect("written");
-        std::os::unix::fs::symlink(outside.path().join("secret"), dir.path().join("AGENTS.md")).expect("linked");
+        std::os::unix::fs::symlink(outside.path().join("secret"), dir.path().join("AGENTS.md"))
+            .expect("linked");
         assert_eq!(message(dir.path(), &InstructionOptions::default()), None);
     }
 

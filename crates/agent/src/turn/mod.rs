@@ -4,7 +4,8 @@ mod request_step;
 mod stream;
 
 use lorimer_protocol::{
-    AbortCause, Draft, Failure, Message, SessionTitle, StepEnd, StepStart, TitleSource, TurnEnd, TurnEndReason, TurnStart,
+    AbortCause, Draft, Failure, Message, SessionTitle, StepEnd, StepStart, TitleSource, TurnEnd,
+    TurnEndReason, TurnStart,
 };
 use lorimer_session::AppendError;
 use lorimer_tools::StepPlace;
@@ -97,7 +98,10 @@ impl TurnRun<'_> {
         }
         if self.steps == 1 {
             let around = session.with_log(|log| {
-                [instructions_message(log, &options.instructions, &options.cwd), snapshot_message(log, options)]
+                [
+                    instructions_message(log, &options.instructions, &options.cwd),
+                    snapshot_message(log, options),
+                ]
             });
             for message in around.into_iter().flatten() {
                 session.append(Draft::new(&message).on_surface())?;
@@ -126,7 +130,10 @@ fn step_limit(limit: u64) -> TurnEndReason {
     TurnEndReason::Error { error: Failure::new("STEP_LIMIT", message) }
 }
 
-fn usage_since(now: &lorimer_protocol::TokenUsage, before: &lorimer_protocol::TokenUsage) -> lorimer_protocol::TokenUsage {
+fn usage_since(
+    now: &lorimer_protocol::TokenUsage,
+    before: &lorimer_protocol::TokenUsage,
+) -> lorimer_protocol::TokenUsage {
     let part = |now: Option<u64>, before: Option<u64>| now.map(|now| now - before.unwrap_or(0).min(now));
     lorimer_protocol::TokenUsage {
         input_tokens: now.input_tokens - before.input_tokens,

@@ -1,23 +1,20 @@
 //! The inside of a step: header, request, retries, reply, tools.
 
-use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use lorimer_model::ModelInfo;
 use lorimer_protocol::{
-    AdapterDefaults, CallConfig, ContentBlock, Draft, Extra, Failure, FinishReason, InboxTarget, LlmRetry,
-    LlmRetryStarted, RequestContext, RequestHeader, RequestHeaderEvent, RequestHeaderReason, RetryMode, TurnEndReason,
+    ContentBlock, Draft, Failure, FinishReason, InboxTarget, LlmRetry, LlmRetryStarted, RequestContext,
+    RequestHeaderEvent, RequestHeaderReason, RetryMode, TurnEndReason,
 };
 use lorimer_session::{AppendError, JournalError};
 use lorimer_tools::{CallRequest, Scheduler, SchedulerError, StepPlace};
-use serde_json::Value;
 
 use super::stream::{Attempt, attempt, log_reply};
 use super::{StepOutcome, TurnRun};
 use crate::inbox;
-use crate::options::AgentOptions;
 use crate::pressure::{relieve, relieve_all};
-use crate::prompt::system_prompt;
 use crate::request::build_request;
 use crate::retry::{chance, retry_delay_ms};
 
@@ -59,7 +56,10 @@ impl TurnRun<'_> {
             return Ok(Next::Done(unsaved(&error)));
         }
         let Some(request) = agent.session.with_log(build_request) else {
-            return Ok(Next::Done(StepOutcome::failed(Failure::new("UNKNOWN", "there is no request header"))));
+            return Ok(Next::Done(StepOutcome::failed(Failure::new(
+                "UNKNOWN",
+                "there is no request header",
+            ))));
         };
         let mut attempt = attempt(agent, request, place, self.cancel).await?;
         match attempt.reply.finish.clone() {
@@ -132,7 +132,11 @@ impl TurnRun<'_> {
         if self.cancel.is_cancelled() {
             return Ok(StepOutcome::aborted(agent.cancel_cause()));
         }
-        Ok(if end.concludes_turn { StepOutcome::Finished(TurnEndReason::Completed) } else { StepOutcome::Continue })
+        Ok(if end.concludes_turn {
+            StepOutcome::Finished(TurnEndReason::Completed)
+        } else {
+            StepOutcome::Continue
+        })
     }
 
     /// The log could not be written between calls: every call still gets its one result in memory, so that the turn
@@ -152,7 +156,12 @@ impl TurnRun<'_> {
         Ok(unsaved(error))
     }
 
-    async fn failed(&self, place: StepPlace, failure: Failure, tries: &mut Tries) -> Result<Next, AppendError> {
+    async fn failed(
+        &self,
+        place: StepPlace,
+        failure: Failure,
+        tries: &mut Tries,
+    ) -> Result<Next, AppendError> {
         let agent = self.agent;
         if failure.code == "CONTEXT_WINDOW_EXCEEDED" {
             if !tries.relieved && relieve_all(&agent.session, &agent.options)? > 0 {
@@ -191,22 +200,16 @@ impl TurnRun<'_> {
         Ok(Next::Retry)
     }
 
-    /// Logs the request header when it is this process's first or differs from the last, then the context likewise.
+    /// Logs the request header before this agent's first request, and the context when it differs from the last.
     fn log_header(&self) -> Result<(), AppendError> {
         let agent = self.agent;
-        let header = request_header(agent.provider.id(), &agent.model, &agent.options, &agent.pipeline, agent.session.id().as_str());
-        let last = agent.session.with_log(|log| log.request_header().cloned());
-        let mut progress = agent.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        let reason = match (&last, progress.header_logged) {
-            (None, _) => Some(RequestHeaderReason::Initial),
-            (Some(_), false) => Some(RequestHeaderReason::Resume),
-            (Some(last), true) => (*last != header).then_some(RequestHeaderReason::Change),
-        };
-        if let Some(reason) = reason {
+        if !agent.header_logged.load(Ordering::Relaxed) {
+            let first = agent.session.with_log(|log| log.request_header().is_none());
+            let reason = if first { RequestHeaderReason::Initial } else { RequestHeaderReason::Resume };
+            let header = agent.header.clone();
             agent.session.append(Draft::new(&RequestHeaderEvent { header, reason }))?;
-            progress.header_logged = true;
+            agent.header_logged.store(true, Ordering::Relaxed);
         }
-        drop(progress);
         let context = RequestContext {
             provider: agent.provider.id().to_owned(),
             model: agent.model.id.clone(),
@@ -216,40 +219,6 @@ impl TurnRun<'_> {
             agent.session.append(Draft::new(&context))?;
         }
         Ok(())
-    }
-}
-
-/// What every request of this agent sends beside its messages. The same for the same settings, to the byte.
-fn request_header(
-    provider: &str,
-    model: &ModelInfo,
-    options: &AgentOptions,
-    pipeline: &lorimer_tools::Pipeline,
-    agent_id: &str,
-) -> RequestHeader {
-    let mut tools = pipeline.registry().visible(agent_id);
-    tools.sort_by(|a, b| a.name().cmp(b.name()));
-    let specs: Vec<Value> =
-        tools.iter().filter_map(|tool| serde_json::to_value(tool.spec()).ok()).collect();
-    let system = system_prompt(options, &tools);
-    let defaults = AdapterDefaults {
-        reasoning_effort: (options.reasoning_effort.is_none() && model.default_effort.is_some()).then_some(true),
-        max_tokens: (options.max_tokens.is_none() && model.default_max_tokens.is_some()).then_some(true),
-    };
-    RequestHeader {
-        config: CallConfig {
-            provider: provider.to_owned(),
-            model: model.id.clone(),
-            reasoning_effort: options.reasoning_effort.clone().or_else(|| model.default_effort.clone()),
-            temperature: options.temperature,
-            max_tokens: options.max_tokens.or(model.default_max_tokens),
-            stop: None,
-            extra: Extra::new(),
-        },
-        adapter_defaults: (defaults != AdapterDefaults::default()).then_some(defaults),
-        system: (!system.is_empty()).then_some(system),
-        tools: (!specs.is_empty()).then_some(Value::Array(specs)),
-        extra: Extra::new(),
     }
 }
 

@@ -29,7 +29,8 @@ impl Reply {
     }
 
     pub fn calls(calls: &[(&str, &str, &str)]) -> Self {
-        let calls = calls.iter().map(|(id, name, args)| ((*id).to_owned(), (*name).to_owned(), (*args).to_owned()));
+        let calls =
+            calls.iter().map(|(id, name, args)| ((*id).to_owned(), (*name).to_owned(), (*args).to_owned()));
         Self { calls: calls.collect(), ..Self::default() }
     }
 
@@ -47,10 +48,18 @@ impl Reply {
             index += 1;
         };
         if let Some(text) = &self.reasoning {
-            block(ContentBlock::reasoning(text), StreamChunk::ReasoningDelta { index: 0, text: text.clone() }, "reasoning");
+            block(
+                ContentBlock::reasoning(text),
+                StreamChunk::ReasoningDelta { index: 0, text: text.clone() },
+                "reasoning",
+            );
         }
         if !self.text.is_empty() {
-            block(ContentBlock::text(&self.text), StreamChunk::TextDelta { index: 0, text: self.text.clone() }, "text");
+            block(
+                ContentBlock::text(&self.text),
+                StreamChunk::TextDelta { index: 0, text: self.text.clone() },
+                "text",
+            );
         }
         for (id, name, arguments) in &self.calls {
             let delta = StreamChunk::ToolCallDelta {

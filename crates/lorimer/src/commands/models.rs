@@ -22,14 +22,18 @@ pub fn models(args: &ModelsArgs) -> Result<Exit, CommandError> {
         };
         out.line(format!("\n{} ({}): {state}", provider.id(), provider.name()));
         for model in provider.models() {
-            let window = model.context_window.map(|tokens| format!(", window {tokens} tokens")).unwrap_or_default();
+            let window =
+                model.context_window.map(|tokens| format!(", window {tokens} tokens")).unwrap_or_default();
             let efforts = match (&model.default_effort, model.efforts.is_empty()) {
-                (Some(default), false) => format!(", effort {} (default {default})", model.efforts.join(" | ")),
+                (Some(default), false) => {
+                    format!(", effort {} (default {default})", model.efforts.join(" | "))
+                }
                 _ => String::new(),
             };
             out.line(format!("  {}/{}{window}{efforts}", provider.id(), model.id));
         }
     }
-    out.finish().map_err(|error| CommandError::failed(format!("cannot write to standard output: {error}")))?;
+    out.finish()
+        .map_err(|error| CommandError::failed(format!("cannot write to standard output: {error}")))?;
     Ok(Exit::Completed)
 }

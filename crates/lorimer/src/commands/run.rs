@@ -24,7 +24,16 @@ pub fn run(args: &RunArgs) -> Result<Exit, CommandError> {
     let resume = session_to_resume(args, &settings, &home, &cwd)?;
     let task = task(args, &settings)?;
     let show_progress = false;
-    drive(Job { home, settings, cwd, resume, task, json: args.json, output: args.output.clone(), show_progress })
+    drive(Job {
+        home,
+        settings,
+        cwd,
+        resume,
+        task,
+        json: args.json,
+        output: args.output.clone(),
+        show_progress,
+    })
 }
 
 fn apply_flags(settings: &mut Settings, args: &RunArgs) {

@@ -1,8 +1,6 @@
 //! `lorimer sessions`: list, show, path, rename, delete.
 
-use lorimer_protocol::{
-    ContentBlock, Draft, Event, Payload, SessionTitle, TitleSource, TurnEndReason,
-};
+use lorimer_protocol::{ContentBlock, Draft, Event, Payload, SessionTitle, TitleSource, TurnEndReason};
 use lorimer_session::{SessionSummary, Store};
 use serde_json::json;
 
@@ -115,9 +113,9 @@ fn transcript(event: &Event) -> Option<String> {
         Payload::UserMessage(message) if message.source.kind() == "user" => {
             Some(format!("\n> {}", message.text().replace('\n', "\n> ")))
         }
-        Payload::AssistantMessage(data) => Some(data.message.text()).filter(|text| !text.trim().is_empty()).map(|text| {
-            format!("\n{}", text.trim_end())
-        }),
+        Payload::AssistantMessage(data) => Some(data.message.text())
+            .filter(|text| !text.trim().is_empty())
+            .map(|text| format!("\n{}", text.trim_end())),
         Payload::ToolCall(call) => Some(format!("\n• {} {}", call.name, call.arguments)),
         Payload::ToolResult(result) if event.surface_op == Some(lorimer_protocol::SurfaceOp::Append) => {
             let block = result.message.tool_result()?;

@@ -103,7 +103,12 @@ struct File<'a> {
 }
 
 impl File<'_> {
-    fn apply(&self, settings: &mut Settings, table: &dyn TableLike, prefix: &str) -> Result<(), SettingsError> {
+    fn apply(
+        &self,
+        settings: &mut Settings,
+        table: &dyn TableLike,
+        prefix: &str,
+    ) -> Result<(), SettingsError> {
         for (name, item) in table.iter() {
             let key = if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") };
             let place = || self.place(table, name, item);
@@ -157,10 +162,13 @@ mod tests {
 
     #[test]
     fn files_and_overrides_set_values_of_every_type() {
-        let settings = from_file("model = 'a/b/c'\n[bash]\ntimeout_ms = 5\nallowed_variables = ['X']\n").expect("valid");
+        let settings =
+            from_file("model = 'a/b/c'\n[bash]\ntimeout_ms = 5\nallowed_variables = ['X']\n").expect("valid");
         assert_eq!((settings.model.as_str(), settings.bash_timeout_ms), ("a/b/c", 5));
         let mut settings = settings;
-        for text in ["model=x/y", "max_steps = 3", "context.prune_threshold_ratio=0.5", "permission_mode=read-only"] {
+        for text in
+            ["model=x/y", "max_steps = 3", "context.prune_threshold_ratio=0.5", "permission_mode=read-only"]
+        {
             apply_override(&mut settings, text).expect(text);
         }
         assert_eq!((settings.model.as_str(), settings.max_steps), ("x/y", Some(3)));
@@ -168,15 +176,24 @@ mod tests {
 
     #[test]
     fn what_cannot_be_used_names_the_place_and_the_nearest_key() {
-        let error = from_file("model = 'a'\n\n[spill]\nmax_inline_byte = 3\n").expect_err("unknown").to_string();
+        let error =
+            from_file("model = 'a'\n\n[spill]\nmax_inline_byte = 3\n").expect_err("unknown").to_string();
         assert_eq!(
             error,
             "unknown setting \"spill.max_inline_byte\" in config.toml, line 4; did you mean \"spill.max_inline_bytes\"?"
         );
         let error = from_file("max_steps = 'many'\n").expect_err("wrong type").to_string();
-        assert_eq!(error, "setting \"max_steps\" in config.toml, line 1 must be a whole number, zero or more");
+        assert_eq!(
+            error,
+            "setting \"max_steps\" in config.toml, line 1 must be a whole number, zero or more"
+        );
         let error = apply_override(&mut Settings::default(), "max_steps").expect_err("no value").to_string();
         assert_eq!(error, "-c max_steps has no value; write it as -c KEY=VALUE");
-        assert!(from_file("model = \n").expect_err("syntax").to_string().starts_with("config.toml is not valid TOML"));
+        assert!(
+            from_file("model = \n")
+                .expect_err("syntax")
+                .to_string()
+                .starts_with("config.toml is not valid TOML")
+        );
     }
 }

@@ -95,7 +95,8 @@ impl Progress {
     fn retry(&mut self, retry: &LlmRetry) {
         let of = retry.max_retries.map(|most| format!("/{most}")).unwrap_or_default();
         let what = one_line(&format!("{} (attempt {}{of})", retry.failure.message, retry.retry));
-        self.waiting = Some(Waiting { until: Instant::now() + std::time::Duration::from_millis(retry.delay_ms), what });
+        self.waiting =
+            Some(Waiting { until: Instant::now() + std::time::Duration::from_millis(retry.delay_ms), what });
         self.tick();
     }
 
@@ -120,6 +121,9 @@ fn one_line(text: &str) -> String {
 
 /// Text without anything that drives a terminal.
 fn safe(text: &str) -> String {
-    let drives = |c: char| (c.is_control() && c != '\n' && c != '\t') || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let drives = |c: char| {
+        (c.is_control() && c != '\n' && c != '\t')
+            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
     text.chars().map(|c| if drives(c) { '\u{fffd}' } else { c }).collect()
 }

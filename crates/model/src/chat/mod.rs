@@ -3,6 +3,7 @@
 //! [`request`] and [`decode`] are pure; [`exchange`] joins them over HTTP.
 
 mod config;
+mod conversation;
 mod decode;
 mod deepseek;
 mod exchange;

@@ -1,11 +1,12 @@
 //! [`ChatProvider`]: any server that speaks chat completions.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::stream;
 use lorimer_protocol::{FinishReason, StreamChunk};
 use tokio_util::sync::CancellationToken;
 
+use super::conversation::Conversation;
 use super::exchange::Exchange;
 use super::request::encode;
 use super::{ChatConfig, ChatModel};
@@ -17,12 +18,13 @@ use crate::{ChunkStream, ModelError, ModelInfo, ModelRequest, Provider};
 pub struct ChatProvider {
     config: Arc<ChatConfig>,
     client: Arc<LazyClient>,
+    conversation: Mutex<Conversation>,
 }
 
 impl ChatProvider {
     /// A provider with these settings.
     pub fn new(config: ChatConfig) -> Self {
-        Self { config: Arc::new(config), client: Arc::default() }
+        Self { config: Arc::new(config), client: Arc::default(), conversation: Mutex::default() }
     }
 
     /// The settings, as they came out of overrides, environment and defaults.
@@ -47,11 +49,12 @@ impl ChatProvider {
         if let Some(error) = self.missing() {
             return Err(error);
         }
+        let mut conversation = self.conversation.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(Exchange {
             config: Arc::clone(&self.config),
             client: Arc::clone(&self.client),
             url: endpoint(&self.config.base_url).map_err(|reason| self.unusable(reason))?,
-            body: encode(request, &self.config)?,
+            body: encode(request, &self.config, &mut conversation)?,
             cancel,
         })
     }

@@ -7,10 +7,11 @@
 
 use std::borrow::Cow;
 
-use lorimer_protocol::{ContentBlock, ImageBlock, Message, Role, ToolResultBlock, ToolSpec};
+use lorimer_protocol::{ContentBlock, ImageBlock, Message, Role, ToolSpec};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::conversation::Conversation;
 use super::{ChatConfig, ThinkingMode};
 use crate::{ModelError, ModelRequest};
 
@@ -20,9 +21,8 @@ const NO_OUTPUT: &str = "(no output)";
 const DIGEST_CHARS: usize = 8;
 
 #[derive(Serialize)]
-struct Body<'a> {
+struct Settings<'a> {
     model: &'a str,
-    messages: Vec<WireMessage<'a>>,
     stream: bool,
     stream_options: StreamOptions,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -90,19 +90,23 @@ struct WireTool<'a> {
     function: &'a ToolSpec,
 }
 
-/// The bytes of a request's body.
+/// The bytes of a request's body: the messages, which `conversation` may have written in part already, then the
+/// settings.
 ///
 /// # Errors
 /// [`ModelError::UnsupportedEffort`] when the provider does not offer the effort that is asked for.
-pub(crate) fn encode(request: &ModelRequest, config: &ChatConfig) -> Result<Vec<u8>, ModelError> {
+pub(super) fn encode(
+    request: &ModelRequest,
+    config: &ChatConfig,
+    conversation: &mut Conversation,
+) -> Result<Vec<u8>, ModelError> {
     let (thinking, reasoning_effort) = resolve_thinking(request, config)?;
     let call = &request.config;
     let catalog = config.models.iter().find(|model| model.id == call.model);
     let max_tokens = call.max_tokens.or(catalog.and_then(|model| model.max_tokens)).or(config.max_tokens);
     let effort = reasoning_effort.map(Cow::into_owned);
-    let body = Body {
+    let settings = Settings {
         model: &call.model,
-        messages: messages(request),
         stream: true,
         stream_options: StreamOptions { include_usage: true },
         thinking: thinking.map(|mode| Thinking { r#type: mode }),
@@ -112,10 +116,21 @@ pub(crate) fn encode(request: &ModelRequest, config: &ChatConfig) -> Result<Vec<
         max_tokens,
         stop: call.stop.as_deref().filter(|stop| !stop.is_empty()),
     };
-    serde_json::to_vec(&body).map_err(|error| ModelError::Unusable {
+    join(&settings, conversation.extended(request)).map_err(|error| ModelError::Unusable {
         provider: config.id.clone(),
         reason: format!("the request cannot be written as JSON: {error}"),
     })
+}
+
+/// `{"messages":[…],` and then the members of the settings.
+fn join(settings: &Settings<'_>, messages: serde_json::Result<&[u8]>) -> serde_json::Result<Vec<u8>> {
+    let (messages, settings) = (messages?, serde_json::to_vec(settings)?);
+    let mut body = Vec::with_capacity(messages.len() + settings.len() + 16);
+    body.extend_from_slice(b"{\"messages\":[");
+    body.extend_from_slice(messages);
+    body.extend_from_slice(b"],");
+    body.extend_from_slice(&settings[1..]);
+    Ok(body)
 }
 
 type Resolved<'a> = (Option<ThinkingMode>, Option<Cow<'a, str>>);
@@ -136,19 +151,28 @@ fn resolve_thinking<'a>(request: &'a ModelRequest, config: &ChatConfig) -> Resul
     })
 }
 
-fn messages(request: &ModelRequest) -> Vec<WireMessage<'_>> {
-    let mut wire = Vec::with_capacity(request.messages.len() + 1);
-    if let Some(system) = request.system.as_deref().filter(|system| !system.is_empty()) {
-        wire.push(WireMessage::System { content: Cow::Borrowed(system) });
+/// Adds the system prompt to the members of a `messages` array.
+pub(super) fn push_system(json: &mut Vec<u8>, system: Option<&str>) -> serde_json::Result<()> {
+    match system.filter(|system| !system.is_empty()) {
+        Some(system) => push_wire(json, &WireMessage::System { content: Cow::Borrowed(system) }),
+        None => Ok(()),
     }
-    for message in &request.messages {
-        match message.role {
-            Role::System => wire.push(WireMessage::System { content: shown_text(&message.content) }),
-            Role::Assistant => wire.push(assistant(message)),
-            Role::User => push_user(message, &mut wire),
-        }
+}
+
+/// Adds what a message comes to, to the members of a `messages` array. It depends on this message alone.
+pub(super) fn push_message(json: &mut Vec<u8>, message: &Message) -> serde_json::Result<()> {
+    match message.role {
+        Role::System => push_wire(json, &WireMessage::System { content: shown_text(&message.content) }),
+        Role::Assistant => push_wire(json, &assistant(message)),
+        Role::User => push_user(json, message),
     }
-    wire
+}
+
+fn push_wire(json: &mut Vec<u8>, message: &WireMessage<'_>) -> serde_json::Result<()> {
+    if !json.is_empty() {
+        json.push(b',');
+    }
+    serde_json::to_writer(json, message)
 }
 
 /// `content` is always a string: servers refuse a `null` without calls, and the session could never go on.
@@ -173,24 +197,24 @@ fn assistant(message: &Message) -> WireMessage<'_> {
     WireMessage::Assistant { content, reasoning_content, tool_calls }
 }
 
-fn push_user<'a>(message: &'a Message, wire: &mut Vec<WireMessage<'a>>) {
-    let results: Vec<&ToolResultBlock> = message
+fn push_user(json: &mut Vec<u8>, message: &Message) -> serde_json::Result<()> {
+    let mut results = message
         .content
         .iter()
         .filter_map(|block| match block {
             ContentBlock::ToolResult(result) => Some(result),
             _ => None,
         })
-        .collect();
+        .peekable();
     let content = shown_text(&message.content);
-    if results.is_empty() || !content.is_empty() {
-        wire.push(WireMessage::User { content });
+    if results.peek().is_none() || !content.is_empty() {
+        push_wire(json, &WireMessage::User { content })?;
     }
-    wire.extend(results.into_iter().map(|result| {
+    results.try_for_each(|result| {
         let content = shown_text(&result.content);
         let content = if content.is_empty() { Cow::Borrowed(NO_OUTPUT) } else { content };
-        WireMessage::Tool { tool_call_id: result.tool_call_id.as_str(), content }
-    }));
+        push_wire(json, &WireMessage::Tool { tool_call_id: result.tool_call_id.as_str(), content })
+    })
 }
 
 /// The text of blocks, joined without a separator; images stand in it as a line of their own.
@@ -269,19 +293,20 @@ mod tests {
     }
 
     fn wire(request: &ModelRequest) -> Value {
-        serde_json::from_slice(&encode(request, &config()).unwrap()).unwrap()
+        serde_json::from_slice(&encode(request, &config(), &mut Conversation::default()).unwrap()).unwrap()
     }
 
     #[test]
     fn writes_the_fields_in_a_fixed_order_and_leaves_out_what_is_absent() {
         let mut request = request(json!([{"role":"user","content":[{"type":"text","text":"hi"}]}]));
         request.system = Some("be brief".into());
-        request.tools =
-            vec![ToolSpec { name: "t".into(), description: "d".into(), parameters: json!({"b":1,"a":2}) }];
-        let body = String::from_utf8(encode(&request, &config()).unwrap()).unwrap();
+        let parameters = json!({"b":1,"a":2});
+        request.tools = Arc::new(vec![ToolSpec { name: "t".into(), description: "d".into(), parameters }]);
+        let body =
+            String::from_utf8(encode(&request, &config(), &mut Conversation::default()).unwrap()).unwrap();
         assert_eq!(
             body,
-            r#"{"model":"deepseek-v4-flash","messages":[{"role":"system","content":"be brief"},{"role":"user","content":"hi"}],"stream":true,"stream_options":{"include_usage":true},"thinking":{"type":"enabled"},"reasoning_effort":"high","tools":[{"type":"function","function":{"name":"t","description":"d","parameters":{"b":1,"a":2}}}],"max_tokens":256000}"#
+            r#"{"messages":[{"role":"system","content":"be brief"},{"role":"user","content":"hi"}],"model":"deepseek-v4-flash","stream":true,"stream_options":{"include_usage":true},"thinking":{"type":"enabled"},"reasoning_effort":"high","tools":[{"type":"function","function":{"name":"t","description":"d","parameters":{"b":1,"a":2}}}],"max_tokens":256000}"#
         );
     }
 
@@ -333,11 +358,39 @@ mod tests {
             {"role":"assistant","content":[{"type":"text","text":"b"}]},
             {"role":"user","content":[{"type":"text","text":"c"}]},
         ]));
-        let whole = String::from_utf8(encode(&request, &config()).unwrap()).unwrap();
+        let whole =
+            String::from_utf8(encode(&request, &config(), &mut Conversation::default()).unwrap()).unwrap();
         request.messages.pop();
-        let shorter = String::from_utf8(encode(&request, &config()).unwrap()).unwrap();
-        let (prefix, _) = shorter.split_once("],\"stream\"").unwrap();
+        let shorter =
+            String::from_utf8(encode(&request, &config(), &mut Conversation::default()).unwrap()).unwrap();
+        let (prefix, _) = shorter.split_once("],\"model\"").unwrap();
         assert!(whole.starts_with(prefix), "{whole}\n{prefix}");
+    }
+
+    #[test]
+    fn a_kept_conversation_gives_the_bytes_of_a_new_one() {
+        let mut kept = Conversation::default();
+        let mut request = request(json!([
+            {"role":"user","content":[{"type":"text","text":"a"}]},
+            {"role":"assistant","content":[{"type":"text","text":"b"}]},
+            {"role":"user","content":[{"type":"tool-result","toolCallId":"c","content":[]}]},
+        ]));
+        let all = request.messages.clone();
+        let other = Arc::new(Message { id: "other".into(), ..all[0].as_ref().clone() });
+        let steps: [(Option<&str>, Vec<Arc<Message>>); 6] = [
+            (None, vec![]),
+            (Some("s"), all[..1].to_vec()),
+            (Some("s"), all.clone()),
+            (Some("s"), vec![all[0].clone(), other, all[2].clone()]),
+            (Some("s"), all[..2].to_vec()),
+            (Some("t"), all.clone()),
+        ];
+        for (system, messages) in steps {
+            request.system = system.map(str::to_owned);
+            request.messages = messages;
+            let anew = encode(&request, &config(), &mut Conversation::default()).unwrap();
+            assert_eq!(encode(&request, &config(), &mut kept).unwrap(), anew);
+        }
     }
 
     #[test]
@@ -356,7 +409,8 @@ mod tests {
         let resolve = |effort: Option<&str>, config: &ChatConfig| {
             let mut request = request(json!([]));
             request.config.reasoning_effort = effort.map(str::to_owned);
-            let body: Value = serde_json::from_slice(&encode(&request, config)?).unwrap();
+            let body: Value =
+                serde_json::from_slice(&encode(&request, config, &mut Conversation::default())?).unwrap();
             Ok::<_, ModelError>((body["thinking"]["type"].clone(), body["reasoning_effort"].clone()))
         };
         let mut config = config();

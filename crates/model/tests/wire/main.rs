@@ -95,7 +95,7 @@ async fn sends_one_post_with_only_the_headers_it_needs() {
     assert!(lines.contains(&format!("user-agent: lorimer/{}", env!("CARGO_PKG_VERSION"))));
     assert_eq!(
         body,
-        r#"{"model":"m-1","messages":[{"role":"user","content":"hi"}],"stream":true,"stream_options":{"include_usage":true}}"#
+        r#"{"messages":[{"role":"user","content":"hi"}],"model":"m-1","stream":true,"stream_options":{"include_usage":true}}"#
     );
 }
 

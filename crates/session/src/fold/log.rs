@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use lorimer_protocol::{
     AssistantMessage, Event, FsObservation, FsObserved, InboxSpliced, Message, PayloadError, PermissionMode,
-    RequestContext, RequestHeader, RequestHeaderEvent, Role, SandboxModeEvent, SessionHeader, SessionTitle, Source,
-    StepStart, SurfaceOp, TodoItem, TodoWrite, TokenUsage, ToolCall, ToolResult, TurnEnd, TurnEndReason, TurnStart,
-    is_known_event_type,
+    RequestContext, RequestHeader, RequestHeaderEvent, Role, SandboxModeEvent, SessionHeader, SessionTitle,
+    Source, StepStart, SurfaceOp, TodoItem, TodoWrite, TokenUsage, ToolCall, ToolResult, ToolSpec, TurnEnd,
+    TurnEndReason, TurnStart, is_known_event_type,
 };
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -118,6 +118,7 @@ pub struct Log {
     last_turn_end: Option<TurnEndReason>,
     inbox: Inbox,
     request_header: Option<RequestHeader>,
+    tool_specs: Arc<Vec<ToolSpec>>,
     request_context: Option<RequestContext>,
     title: Option<SessionTitle>,
     todos: Vec<TodoItem>,
@@ -140,6 +141,7 @@ impl Log {
             last_turn_end: None,
             inbox: Inbox::default(),
             request_header: None,
+            tool_specs: Arc::default(),
             request_context: None,
             title: None,
             todos: Vec::new(),
@@ -202,6 +204,11 @@ impl Log {
     /// The latest request header.
     pub fn request_header(&self) -> Option<&RequestHeader> {
         self.request_header.as_ref()
+    }
+
+    /// The tools of the latest request header.
+    pub fn tool_specs(&self) -> &Arc<Vec<ToolSpec>> {
+        &self.tool_specs
     }
 
     /// The latest request context.
@@ -311,7 +318,7 @@ impl Log {
     fn user_message(&mut self, event: &EventView<'_>) -> Result<(), FoldError> {
         let message: Message = event.parse()?;
         check_message(event, &message, Role::User)?;
-        self.to_surface(event, SurfaceNodeKind::User, None, message, None)
+        self.to_surface(event, SurfaceNodeKind::User, None, message, None).map(drop)
     }
 
     fn assistant_message(&mut self, event: &EventView<'_>) -> Result<(), FoldError> {
@@ -320,10 +327,9 @@ impl Log {
         if !matches!(data.message.source, Source::Model { .. }) {
             return Err(message_error(event, "must have model source"));
         }
-        let registered = data.message.clone();
         let place = Some((data.turn, data.step));
-        self.to_surface(event, SurfaceNodeKind::Assistant, place, data.message, None)?;
-        self.turn.register(&registered, data.step);
+        let message = self.to_surface(event, SurfaceNodeKind::Assistant, place, data.message, None)?;
+        self.turn.register(&message, data.step);
         if let Some(usage) = data.usage {
             self.usage.add(&usage);
             self.last_usage = Some((event.seq, usage));
@@ -346,7 +352,13 @@ impl Log {
         let call_id = call_id.clone();
         let appended = event.surface_op == Some(SurfaceOp::Append);
         let parts = Some(ResultParts { error: data.error, meta: data.meta });
-        self.to_surface(event, SurfaceNodeKind::ToolResult, Some((data.turn, data.step)), data.message, parts)?;
+        self.to_surface(
+            event,
+            SurfaceNodeKind::ToolResult,
+            Some((data.turn, data.step)),
+            data.message,
+            parts,
+        )?;
         if appended {
             self.turn.call_ended(&call_id);
         }
@@ -360,11 +372,12 @@ impl Log {
         turn_step: Option<(u64, u64)>,
         message: Message,
         result: Option<ResultParts>,
-    ) -> Result<(), FoldError> {
-        let result = result.map(Arc::new);
-        let node = SurfaceNode { seq: event.seq, kind, turn_step, message: Arc::new(message), result };
+    ) -> Result<Arc<Message>, FoldError> {
+        let (message, result) = (Arc::new(message), result.map(Arc::new));
+        let node = SurfaceNode { seq: event.seq, kind, turn_step, message: Arc::clone(&message), result };
         let op = event.surface_op.unwrap_or(SurfaceOp::Append);
-        self.surface.apply(node, op, event.source_event_seqs)
+        self.surface.apply(node, op, event.source_event_seqs)?;
+        Ok(message)
     }
 
     fn set_request_header(&mut self, event: &EventView<'_>) -> Result<(), FoldError> {
@@ -372,6 +385,7 @@ impl Log {
         if data.header.config.provider.is_empty() || data.header.config.model.is_empty() {
             return Err(FoldError::Route { seq: event.seq });
         }
+        self.tool_specs = Arc::new(data.header.tool_specs());
         self.request_header = Some(data.header);
         Ok(())
     }
@@ -395,7 +409,11 @@ fn check_message(event: &EventView<'_>, message: &Message, role: Role) -> Result
         return Err(message_error(event, "lacks an identified message"));
     }
     if message.role != role {
-        let why = if role == Role::User { "message must have role \"user\"" } else { "message must have role \"assistant\"" };
+        let why = if role == Role::User {
+            "message must have role \"user\""
+        } else {
+            "message must have role \"assistant\""
+        };
         return Err(message_error(event, why));
     }
     if message.source.kind().is_empty() {

@@ -7,8 +7,8 @@ mod surface;
 mod turn;
 
 pub use inbox::Inbox;
-pub use log::{FoldError, Log};
 pub(crate) use log::EventView;
+pub use log::{FoldError, Log};
 pub use repair::closers;
 pub use surface::{ResultParts, Surface, SurfaceNode, SurfaceNodeKind};
 pub use turn::{PendingCall, TurnState};

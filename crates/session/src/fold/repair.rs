@@ -1,8 +1,8 @@
 //! Closers for a turn that a dead process left open (core spec 1.10).
 
 use lorimer_protocol::{
-    ContentBlock, Draft, ErrorInfo, Event, Extra, Message, Role, Source, StepEnd, ToolResult, ToolResultBlock, TurnEnd,
-    TurnEndReason,
+    ContentBlock, Draft, ErrorInfo, Event, Extra, Message, Role, Source, StepEnd, ToolResult,
+    ToolResultBlock, TurnEnd, TurnEndReason,
 };
 
 use super::log::Log;
@@ -11,8 +11,7 @@ use super::turn::PendingCall;
 const OUTCOME_UNKNOWN: &str = "The tool call was interrupted after it was recorded, but no result was durably \
 recorded. Its outcome is unknown. Decide whether to retry from the tool semantics: retry only if the operation is \
 read-only or idempotent; if it may have side effects, first verify external state or ask the user. Do not retry blindly.";
-const NOT_STARTED: &str =
-    "The tool call was interrupted before the Harness recorded it as started. Retry it if it is still needed.";
+const NOT_STARTED: &str = "The tool call was interrupted before the Harness recorded it as started. Retry it if it is still needed.";
 
 /// The events that close an interrupted turn, in order: one result for each unanswered call, the step's end, the
 /// turn's end. Empty when no turn is open.
@@ -56,8 +55,8 @@ fn interrupted_result(turn: u64, call: &PendingCall, seq: u64) -> Draft {
         source: Source::tool(call.call_id.clone()),
         extra: Extra::new(),
     };
-    let draft =
-        Draft::new(&ToolResult { turn, step: call.step, message, error: Some(error), meta: None }).on_surface();
+    let draft = Draft::new(&ToolResult { turn, step: call.step, message, error: Some(error), meta: None })
+        .on_surface();
     match call.call_seq {
         Some(call_seq) => draft.citing(vec![call_seq]),
         None => draft,

@@ -80,7 +80,9 @@ impl Surface {
     ) -> Result<(), FoldError> {
         match op {
             SurfaceOp::Append => self.nodes.push(node),
-            SurfaceOp::Replace { start, end } => self.replace(node, start, end, sources.unwrap_or_default())?,
+            SurfaceOp::Replace { start, end } => {
+                self.replace(node, start, end, sources.unwrap_or_default())?
+            }
         }
         Ok(())
     }
@@ -89,17 +91,20 @@ impl Surface {
         let first = self.index_of(start).ok_or_else(|| {
             FoldError::Surface(format!("surface replace: start seq {start} not found in surface"))
         })?;
-        let last = self
-            .index_of(end)
-            .ok_or_else(|| FoldError::Surface(format!("surface replace: end seq {end} not found in surface")))?;
+        let last = self.index_of(end).ok_or_else(|| {
+            FoldError::Surface(format!("surface replace: end seq {end} not found in surface"))
+        })?;
         if first > last {
             return Err(FoldError::Surface(format!(
                 "surface replace: start seq {start} (index {first}) is after end seq {end} (index {last})"
             )));
         }
         let shadowed = &self.nodes[first..=last];
-        let missing: Vec<String> =
-            shadowed.iter().filter(|old| !sources.contains(&old.seq)).map(|old| old.seq.to_string()).collect();
+        let missing: Vec<String> = shadowed
+            .iter()
+            .filter(|old| !sources.contains(&old.seq))
+            .map(|old| old.seq.to_string())
+            .collect();
         if !missing.is_empty() {
             return Err(FoldError::Surface(format!(
                 "surface replace: sourceEventSeqs must include every shadowed surface node; missing {}",

@@ -89,7 +89,8 @@ impl TurnState {
     }
 
     pub(super) fn call_started(&mut self, call_id: &CallId, seq: u64) {
-        let waiting = self.pending.iter_mut().find(|call| call.call_id == *call_id && call.call_seq.is_none());
+        let waiting =
+            self.pending.iter_mut().find(|call| call.call_id == *call_id && call.call_seq.is_none());
         if let Some(call) = waiting {
             call.call_seq = Some(seq);
         }

@@ -40,7 +40,13 @@ impl JsonlJournal {
     }
 
     /// A journal that goes on with a log of `length` bytes.
-    pub fn append_to(path: PathBuf, file: File, length: u64, lock: SessionLock, options: &StoreOptions) -> Self {
+    pub fn append_to(
+        path: PathBuf,
+        file: File,
+        length: u64,
+        lock: SessionLock,
+        options: &StoreOptions,
+    ) -> Self {
         let open = Some(OpenLog { file, length, _lock: lock });
         Self { path, header: None, open, pack_chunks: options.pack_chunks, sync: options.sync }
     }
@@ -95,7 +101,8 @@ impl JsonlJournal {
         let Some(log) = &mut self.open else {
             return Err(std::io::Error::other("the log is not open"));
         };
-        let written = log.file.write_all(&bytes).and_then(|()| if sync { log.file.sync_data() } else { Ok(()) });
+        let written =
+            log.file.write_all(&bytes).and_then(|()| if sync { log.file.sync_data() } else { Ok(()) });
         match written {
             Ok(()) => {
                 log.length += bytes.len() as u64;
@@ -127,8 +134,7 @@ fn encode_event(out: &mut Vec<u8>, event: &Event) {
 }
 
 fn publish(temporary: &Path, path: &Path, bytes: &[u8], sync: bool) -> std::io::Result<File> {
-    let mut file =
-        std::fs::OpenOptions::new().append(true).create_new(true).mode(0o600).open(temporary)?;
+    let mut file = std::fs::OpenOptions::new().append(true).create_new(true).mode(0o600).open(temporary)?;
     file.write_all(bytes)?;
     if sync {
         file.sync_data()?;
@@ -147,9 +153,14 @@ fn create_private_directories(directory: &Path, sync: bool) -> std::io::Result<(
     }
     match std::fs::DirBuilder::new().mode(0o700).create(directory) {
         Ok(()) => {}
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && directory.is_dir() => return Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && directory.is_dir() => {
+            return Ok(());
+        }
         Err(error) => {
-            return Err(std::io::Error::new(error.kind(), format!("cannot create {}: {error}", directory.display())));
+            return Err(std::io::Error::new(
+                error.kind(),
+                format!("cannot create {}: {error}", directory.display()),
+            ));
         }
     }
     match directory.parent() {

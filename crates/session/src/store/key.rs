@@ -53,7 +53,9 @@ pub(super) fn encode_segment(id: &str) -> Option<String> {
 /// Writes `[A-Za-z0-9._-]` as it is and anything else as `~` and four hex digits, so the output is ASCII.
 fn escape_unit(out: &mut String, unit: u16) {
     match u8::try_from(unit) {
-        Ok(byte) if byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-') => out.push(byte as char),
+        Ok(byte) if byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-') => {
+            out.push(byte as char)
+        }
         _ => {
             let _ = write!(out, "~{unit:04X}");
         }

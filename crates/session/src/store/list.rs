@@ -33,13 +33,17 @@ pub(super) fn project_directories(root: &Path) -> impl Iterator<Item = PathBuf> 
 }
 
 pub(super) fn session_directories(root: &Path) -> impl Iterator<Item = PathBuf> {
-    directories(root).flat_map(|project| directories(&project)).filter(|session| session.join(LOG_FILE).is_file())
+    directories(root)
+        .flat_map(|project| directories(&project))
+        .filter(|session| session.join(LOG_FILE).is_file())
 }
 
 fn directories(path: &Path) -> impl Iterator<Item = PathBuf> + use<> {
-    std::fs::read_dir(path).into_iter().flatten().flatten().filter_map(|entry| {
-        entry.file_type().is_ok_and(|kind| kind.is_dir()).then(|| entry.path())
-    })
+    std::fs::read_dir(path)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()).then(|| entry.path()))
 }
 
 pub(super) fn list(root: &Path, cwd: Option<&Path>) -> Vec<SessionSummary> {

@@ -39,7 +39,10 @@ impl SessionLock {
             Err(TryLockError::Error(error)) => return Err(LockError::Io(error)),
         }
         // The holder's id is only for people; failing to write it changes nothing.
-        let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| write!(file, "{}", std::process::id()));
+        let _ = file
+            .set_len(0)
+            .and_then(|()| file.rewind())
+            .and_then(|()| write!(file, "{}", std::process::id()));
         Ok(Self { _file: file })
     }
 }

@@ -194,12 +194,14 @@ impl Store {
     }
 
     fn directory_of(&self, cwd: Option<&str>, id: &SessionId) -> Result<PathBuf, StoreError> {
-        let segment = key::encode_segment(id.as_str()).ok_or_else(|| StoreError::InvalidId(id.to_string()))?;
+        let segment =
+            key::encode_segment(id.as_str()).ok_or_else(|| StoreError::InvalidId(id.to_string()))?;
         Ok(self.root.join(cwd.map_or_else(|| "_no-cwd".to_owned(), project_key)).join(segment))
     }
 
     fn find(&self, id: &SessionId) -> Result<PathBuf, StoreError> {
-        let segment = key::encode_segment(id.as_str()).ok_or_else(|| StoreError::InvalidId(id.to_string()))?;
+        let segment =
+            key::encode_segment(id.as_str()).ok_or_else(|| StoreError::InvalidId(id.to_string()))?;
         list::project_directories(&self.root)
             .map(|project| project.join(&segment))
             .find(|directory| directory.join(LOG_FILE).is_file())

@@ -116,10 +116,12 @@ pub(super) fn open(directory: &Path, options: &StoreOptions) -> Result<Open, Ope
     let Scan { log, good_bytes, end } = scan(&path, &file)?;
     let torn_copy = match end {
         ScanEnd::Complete => None,
-        ScanEnd::TornTail => {
-            Some(set_torn_tail_aside(&path, &mut file, good_bytes).map_err(|error| OpenError::io(&path, error))?)
+        ScanEnd::TornTail => Some(
+            set_torn_tail_aside(&path, &mut file, good_bytes).map_err(|error| OpenError::io(&path, error))?,
+        ),
+        ScanEnd::Damaged(problem) => {
+            return Err(OpenError::ReadOnly { id: log.header().id.to_string(), path, problem });
         }
-        ScanEnd::Damaged(problem) => return Err(OpenError::ReadOnly { id: log.header().id.to_string(), path, problem }),
     };
     let closing = closers(&log);
     let closed_turn = !closing.is_empty();

@@ -151,13 +151,21 @@ fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, LineError> {
     })
 }
 
-fn read_header(path: &Path, reader: &mut impl BufRead, line: &mut Vec<u8>) -> Result<SessionHeader, OpenError> {
+fn read_header(
+    path: &Path,
+    reader: &mut impl BufRead,
+    line: &mut Vec<u8>,
+) -> Result<SessionHeader, OpenError> {
     line.clear();
     reader.read_until(b'\n', line).map_err(|error| OpenError::io(path, error))?;
     let Some(body) = line.strip_suffix(b"\n") else {
-        return Err(OpenError::Header { path: path.to_owned(), why: "empty or header-less session log".to_owned() });
+        return Err(OpenError::Header {
+            path: path.to_owned(),
+            why: "empty or header-less session log".to_owned(),
+        });
     };
-    let header_error = |error: HeaderError| OpenError::Header { path: path.to_owned(), why: error.to_string() };
+    let header_error =
+        |error: HeaderError| OpenError::Header { path: path.to_owned(), why: error.to_string() };
     let text = std::str::from_utf8(body).map_err(|_| OpenError::Header {
         path: path.to_owned(),
         why: "corrupt session log: header line is not valid JSON: not UTF-8".to_owned(),
@@ -202,7 +210,9 @@ impl Events {
     fn read(&mut self) -> Result<bool, Problem> {
         self.line.clear();
         let damaged = |number: u64, why: String| Problem::Damaged { line: number, why };
-        self.reader.read_until(b'\n', &mut self.line).map_err(|error| damaged(self.number + 1, error.to_string()))?;
+        self.reader
+            .read_until(b'\n', &mut self.line)
+            .map_err(|error| damaged(self.number + 1, error.to_string()))?;
         let Some(body) = self.line.strip_suffix(b"\n") else {
             return Ok(false);
         };

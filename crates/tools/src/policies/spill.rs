@@ -46,7 +46,8 @@ impl SpillPolicy {
             return Review::accept();
         };
         // A result that cannot be stored stays inline.
-        let Ok(path) = store(&directory.join("files"), &format!("{}.txt", file_stem(&call.name)), text) else {
+        let Ok(path) = store(&directory.join("files"), &format!("{}.txt", file_stem(&call.name)), text)
+        else {
             return Review::accept();
         };
         match preview(text, self.max_inline_bytes, &path) {
@@ -57,7 +58,9 @@ impl SpillPolicy {
 }
 
 fn file_stem(name: &str) -> String {
-    name.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' }).collect()
+    name.chars()
+        .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '_' })
+        .collect()
 }
 
 /// Writes a private file with an unguessable name.
@@ -71,7 +74,10 @@ fn store(directory: &Path, name: &str, text: &str) -> std::io::Result<PathBuf> {
 }
 
 fn notice(omitted: usize, path: &Path) -> String {
-    format!("(Omitted {omitted} bytes. Full formatted result stored at: {}. {RETRIEVAL_HINT})", path.display())
+    format!(
+        "(Omitted {omitted} bytes. Full formatted result stored at: {}. {RETRIEVAL_HINT})",
+        path.display()
+    )
 }
 
 /// Head and tail within the limit, then the pointer; `None` when the pointer alone does not fit.
@@ -81,7 +87,8 @@ fn preview(text: &str, max_bytes: usize, path: &Path) -> Option<String> {
     let head = &text[..text.floor_char_boundary(budget.div_ceil(2))];
     let tail = &text[text.ceil_char_boundary(text.len() - budget / 2)..];
     let notice = notice(text.len() - head.len() - tail.len(), path);
-    let replacement = if head.is_empty() && tail.is_empty() { notice } else { format!("{head}{tail}\n\n{notice}") };
+    let replacement =
+        if head.is_empty() && tail.is_empty() { notice } else { format!("{head}{tail}\n\n{notice}") };
     (replacement.len() <= max_bytes).then_some(replacement)
 }
 

@@ -170,7 +170,7 @@ pub(super) fn request(tools: &[&str], prompt: &str) -> ModelRequest {
         parameters: json!({}),
     };
     ModelRequest {
-        tools: tools.iter().map(tool).collect(),
+        tools: std::sync::Arc::new(tools.iter().map(tool).collect()),
         messages: vec![Arc::new(Message::user_text("m", prompt, Source::user()))],
         ..ModelRequest::default()
     }
