@@ -98,7 +98,8 @@ fn prune(session: &Session, options: &AgentOptions, node: &SurfaceNode) -> Resul
     }))?;
     let (turn, step) = node.turn_step.unwrap_or_default();
     let parts = node.result.as_deref().cloned().unwrap_or_default();
-    let result = ToolResult { turn, step, message, error: parts.error, meta: parts.meta };
+    let meta = parts.meta.and_then(|meta| serde_json::from_str(meta.get()).ok());
+    let result = ToolResult { turn, step, message, error: parts.error, meta };
     session.append(Draft::new(&result).citing(vec![node.seq]).replacing(node.seq, node.seq))?;
     Ok(before.saturating_sub(after))
 }

@@ -1,14 +1,14 @@
 //! The messages of a request as JSON, kept from one request to the next.
 //!
 //! A conversation grows at its end, so only what is new has to be written. What must hold: the text is the same as if
-//! it were written anew ([`Conversation::extended`] only reuses what the very same messages came to).
+//! it were written anew: only what the very same messages and tools came to is used again.
 
 use std::sync::Arc;
 
-use lorimer_protocol::Message;
+use lorimer_protocol::{Message, ToolSpec};
 use serde_json::Result;
 
-use super::request::{push_message, push_system};
+use super::request::{push_message, push_system, tools_json};
 use crate::ModelRequest;
 
 /// The written part of a conversation.
@@ -18,6 +18,9 @@ pub(super) struct Conversation {
     messages: Vec<Arc<Message>>,
     /// The members of the `messages` array, with commas between them.
     json: Vec<u8>,
+    tools: Arc<Vec<ToolSpec>>,
+    /// The `tools` array; empty when there are none.
+    tools_json: Vec<u8>,
 }
 
 impl Conversation {
@@ -27,7 +30,9 @@ impl Conversation {
     /// When a message cannot be written as JSON.
     pub fn extended(&mut self, request: &ModelRequest) -> Result<&[u8]> {
         if !self.begins(request) {
-            *self = Self { system: request.system.clone(), ..Self::default() };
+            self.system.clone_from(&request.system);
+            self.messages.clear();
+            self.json.clear();
             push_system(&mut self.json, request.system.as_deref())?;
         }
         for message in &request.messages[self.messages.len()..] {
@@ -35,6 +40,18 @@ impl Conversation {
             self.messages.push(Arc::clone(message));
         }
         Ok(&self.json)
+    }
+
+    /// The request's `tools` array; empty when it has none.
+    ///
+    /// # Errors
+    /// When a tool cannot be written as JSON.
+    pub fn tools(&mut self, request: &ModelRequest) -> Result<&[u8]> {
+        if !Arc::ptr_eq(&self.tools, &request.tools) {
+            self.tools_json = if request.tools.is_empty() { Vec::new() } else { tools_json(&request.tools)? };
+            self.tools = Arc::clone(&request.tools);
+        }
+        Ok(&self.tools_json)
     }
 
     /// Whether the request begins with what is written already.

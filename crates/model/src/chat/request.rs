@@ -29,8 +29,6 @@ struct Settings<'a> {
     thinking: Option<Thinking>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_effort: Option<&'a str>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<WireTool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -111,26 +109,41 @@ pub(super) fn encode(
         stream_options: StreamOptions { include_usage: true },
         thinking: thinking.map(|mode| Thinking { r#type: mode }),
         reasoning_effort: effort.as_deref(),
-        tools: request.tools.iter().map(|tool| WireTool { r#type: "function", function: tool }).collect(),
         temperature: call.temperature.filter(|temperature| temperature.is_finite()),
         max_tokens,
         stop: call.stop.as_deref().filter(|stop| !stop.is_empty()),
     };
-    join(&settings, conversation.extended(request)).map_err(|error| ModelError::Unusable {
+    join(request, &settings, conversation).map_err(|error| ModelError::Unusable {
         provider: config.id.clone(),
         reason: format!("the request cannot be written as JSON: {error}"),
     })
 }
 
-/// `{"messages":[…],` and then the members of the settings.
-fn join(settings: &Settings<'_>, messages: serde_json::Result<&[u8]>) -> serde_json::Result<Vec<u8>> {
-    let (messages, settings) = (messages?, serde_json::to_vec(settings)?);
-    let mut body = Vec::with_capacity(messages.len() + settings.len() + 16);
-    body.extend_from_slice(b"{\"messages\":[");
-    body.extend_from_slice(messages);
+/// `{"messages":[…],"tools":[…],` and then the members of the settings.
+fn join(
+    request: &ModelRequest,
+    settings: &Settings<'_>,
+    conversation: &mut Conversation,
+) -> serde_json::Result<Vec<u8>> {
+    let settings = serde_json::to_vec(settings)?;
+    let mut body = b"{\"messages\":[".to_vec();
+    body.extend_from_slice(conversation.extended(request)?);
     body.extend_from_slice(b"],");
+    let tools = conversation.tools(request)?;
+    if !tools.is_empty() {
+        body.extend_from_slice(b"\"tools\":");
+        body.extend_from_slice(tools);
+        body.push(b',');
+    }
     body.extend_from_slice(&settings[1..]);
     Ok(body)
+}
+
+/// The `tools` array.
+pub(super) fn tools_json(tools: &[ToolSpec]) -> serde_json::Result<Vec<u8>> {
+    let wire: Vec<WireTool<'_>> =
+        tools.iter().map(|tool| WireTool { r#type: "function", function: tool }).collect();
+    serde_json::to_vec(&wire)
 }
 
 type Resolved<'a> = (Option<ThinkingMode>, Option<Cow<'a, str>>);
@@ -306,7 +319,7 @@ mod tests {
             String::from_utf8(encode(&request, &config(), &mut Conversation::default()).unwrap()).unwrap();
         assert_eq!(
             body,
-            r#"{"messages":[{"role":"system","content":"be brief"},{"role":"user","content":"hi"}],"model":"deepseek-v4-flash","stream":true,"stream_options":{"include_usage":true},"thinking":{"type":"enabled"},"reasoning_effort":"high","tools":[{"type":"function","function":{"name":"t","description":"d","parameters":{"b":1,"a":2}}}],"max_tokens":256000}"#
+            r#"{"messages":[{"role":"system","content":"be brief"},{"role":"user","content":"hi"}],"tools":[{"type":"function","function":{"name":"t","description":"d","parameters":{"b":1,"a":2}}}],"model":"deepseek-v4-flash","stream":true,"stream_options":{"include_usage":true},"thinking":{"type":"enabled"},"reasoning_effort":"high","max_tokens":256000}"#
         );
     }
 

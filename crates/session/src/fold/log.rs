@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use lorimer_protocol::{
-    AssistantMessage, Event, FsObservation, FsObserved, InboxSpliced, Message, PayloadError, PermissionMode,
-    RequestContext, RequestHeader, RequestHeaderEvent, Role, SandboxModeEvent, SessionHeader, SessionTitle,
-    Source, StepStart, SurfaceOp, TodoItem, TodoWrite, TokenUsage, ToolCall, ToolResult, ToolSpec, TurnEnd,
+    AssistantMessage, ErrorInfo, Event, FsObservation, FsObserved, InboxSpliced, Message, PayloadError,
+    PermissionMode, RequestContext, RequestHeader, RequestHeaderEvent, Role, SandboxModeEvent, SessionHeader,
+    SessionTitle, Source, StepStart, SurfaceOp, TodoItem, TodoWrite, TokenUsage, ToolCall, ToolSpec, TurnEnd,
     TurnEndReason, TurnStart, is_known_event_type,
 };
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use thiserror::Error;
@@ -97,6 +98,18 @@ impl<'a> From<&'a Event> for EventView<'a> {
             ignorable: event.ignorable == Some(true),
         }
     }
+}
+
+/// A `tool/result` whose `meta` stays text: the fold only carries it on.
+#[derive(Deserialize)]
+struct ResultData {
+    turn: u64,
+    step: u64,
+    message: Message,
+    #[serde(default)]
+    error: Option<ErrorInfo>,
+    #[serde(default)]
+    meta: Option<Box<RawValue>>,
 }
 
 impl EventView<'_> {
@@ -338,7 +351,7 @@ impl Log {
     }
 
     fn tool_result(&mut self, event: &EventView<'_>) -> Result<(), FoldError> {
-        let data: ToolResult = event.parse()?;
+        let data: ResultData = event.parse()?;
         check_message(event, &data.message, Role::User)?;
         let Source::Tool { call_id, .. } = &data.message.source else {
             return Err(message_error(event, "must have tool source"));

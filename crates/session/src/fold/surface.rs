@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lorimer_protocol::{ErrorInfo, Message, SurfaceOp};
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::log::FoldError;
 
@@ -46,12 +46,12 @@ pub struct SurfaceNode {
 }
 
 /// What a `tool/result` carries beside its message.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct ResultParts {
     /// Name and code of a typed failure.
     pub error: Option<ErrorInfo>,
-    /// What the tool stored for its card.
-    pub meta: Option<Value>,
+    /// What the tool stored for its card, as it was written.
+    pub meta: Option<Box<RawValue>>,
 }
 
 /// The conversation as an ordered list of nodes.
