@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lorimer_agent::{Agent, TurnReport};
-use lorimer_protocol::{AbortCause, Event, SessionId, TurnEndReason};
+use lorimer_protocol::{AbortCause, Draft, Event, SessionId, TurnEndReason};
 use lorimer_session::Session;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -56,9 +56,9 @@ pub fn drive(job: Job) -> Result<Exit, CommandError> {
 
 async fn run(job: Job) -> Result<Exit, CommandError> {
     let started = Instant::now();
-    let session = open_session(&job)?;
-    let agent = compose::agent(&job.settings, &job.home, &job.cwd, Arc::clone(&session))?;
+    let (session, appended) = open_session(&job)?;
     let events = session.subscribe();
+    let agent = compose::agent(&job.settings, &job.home, &job.cwd, Arc::clone(&session))?;
     let stdout = StdoutWriter::start().map_err(|error| CommandError::failed(error.to_string()))?;
     agent.follow_up(&job.task)?;
     let mut run = Run {
@@ -69,6 +69,7 @@ async fn run(job: Job) -> Result<Exit, CommandError> {
         json: job.json,
         steps_before: session.with_log(|log| log.turn().total_steps()),
     };
+    appended.iter().for_each(|event| run.show(event));
     let (report, ending) = run.until_end().await?;
     let mut result = RunResult::new(&session, report, ending, run.steps_before);
     if let Some(path) = &job.output {
@@ -80,23 +81,26 @@ async fn run(job: Job) -> Result<Exit, CommandError> {
         stdout.line(result.text.trim_end_matches('\n').to_owned());
     }
     if let Err(error) = finish_stdout(stdout, ending) {
-        result.problems.push(format!("cannot write to standard output: {error}"));
+        result
+            .problems
+            .push(format!("cannot write to standard output: {error}; the answer is in the session's log"));
         result.exit = if result.exit == Exit::Completed { Exit::Unsaved } else { result.exit };
     }
     result.problems.iter().for_each(|problem| Progress::note(problem));
     Ok(result.exit)
 }
 
-fn open_session(job: &Job) -> Result<Arc<Session>, CommandError> {
+/// The session of a job, and what opening it has appended already.
+fn open_session(job: &Job) -> Result<(Arc<Session>, Vec<Arc<Event>>), CommandError> {
     let store = compose::store(&job.settings, &job.home);
     let Some(id) = &job.resume else {
-        return Ok(store.create(&job.cwd)?);
+        return Ok((store.create(&job.cwd)?, Vec::new()));
     };
     let opened = store.open(id)?;
     if let Some(copy) = opened.torn_copy {
         Progress::note(&format!("the log ended in a torn line, which was copied to {}", copy.display()));
     }
-    Ok(opened.session)
+    Ok((opened.session, opened.appended))
 }
 
 /// After a signal nobody may be reading any more; the exit does not wait for a reader.
@@ -178,14 +182,7 @@ async fn expired(deadline: Option<tokio::time::Instant>) {
 /// Closes an open turn in the log without waiting for whatever runs.
 async fn close_log(session: &Session) {
     for event in session.with_log(lorimer_session::closers) {
-        let draft = lorimer_protocol::Draft {
-            kind: event.kind,
-            data: event.data,
-            source_event_seqs: event.source_event_seqs,
-            surface_op: event.surface_op,
-            ignorable: false,
-        };
-        if session.append(draft).is_err() {
+        if session.append(Draft::from(event)).is_err() {
             return;
         }
     }
@@ -216,7 +213,9 @@ impl RunResult {
                 steps,
                 error: None,
                 exit: ending.map_or(Exit::Failed, Ending::exit),
-                problems: vec!["interrupted before the turn could end; the log is closed".to_owned()],
+                problems: vec![
+                    "stopped before the turn could end; the log is closed and can be gone on with".to_owned(),
+                ],
             };
         };
         let mut result = Self {
@@ -265,15 +264,23 @@ impl RunResult {
                 self.error = Some(json!({"code": error.code, "message": error.message}));
                 match error.code.as_str() {
                     "STEP_LIMIT" => ("step-limit", Exit::Limit, Some(error.message.clone())),
-                    code => ("error", Exit::Failed, Some(format!("{} [{code}]", error.message))),
+                    code => {
+                        ("error", Exit::Failed, Some(format!("{} [{code}]; {}", error.message, self.go_on())))
+                    }
                 }
             }
             TurnEndReason::Interrupted | TurnEndReason::Other(_) => {
-                ("error", Exit::Failed, Some("the turn was interrupted".to_owned()))
+                ("error", Exit::Failed, Some(format!("the turn was interrupted; {}", self.go_on())))
             }
         };
         (self.stop_reason, self.exit) = (stop_reason, exit);
         self.problems.extend(problem);
+    }
+
+    /// The next step when a turn did not end well: the session is there to be gone on with.
+    fn go_on(&self) -> String {
+        let id: String = self.session_id.as_str().chars().take(8).collect();
+        format!("go on with `lorimer run --session {id}`")
     }
 
     fn save_answer(&mut self, path: &Path) {
@@ -281,7 +288,10 @@ impl RunResult {
             return;
         }
         if let Err(error) = std::fs::write(path, &self.text) {
-            self.problems.push(format!("cannot write the answer to {}: {error}", path.display()));
+            self.problems.push(format!(
+                "cannot write the answer to {}: {error}; it is in the session's log",
+                path.display()
+            ));
             if self.exit == Exit::Completed {
                 self.exit = Exit::Unsaved;
             }

@@ -52,10 +52,25 @@ fn dispatch(cli: &Cli) -> Result<Exit, CommandError> {
     }
 }
 
-/// Help and version go to standard output, complaints to standard error with exit code 2.
+/// Help and version go to standard output, complaints to standard error in one line with exit code 2.
 fn say(error: &clap::Error) -> ExitCode {
-    let asked_for = !error.use_stderr();
-    // With nobody left to read there is nothing more to say.
-    let _ = error.print();
-    if asked_for { Exit::Completed.into() } else { Exit::Usage.into() }
+    if !error.use_stderr() {
+        // With nobody left to read there is nothing more to say.
+        let _ = error.print();
+        return Exit::Completed.into();
+    }
+    let text = error.to_string();
+    if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let _ = error.print();
+        return Exit::Usage.into();
+    }
+    let lines: Vec<&str> = text
+        .lines()
+        .map(|line| line.trim().trim_start_matches("error: ").trim_start_matches("tip: "))
+        .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more information"))
+        .filter(|line| !line.is_empty())
+        .collect();
+    let complaint = lines.join("; ");
+    Progress::note(&format!("{complaint}; see `lorimer --help`"));
+    Exit::Usage.into()
 }

@@ -195,3 +195,16 @@ impl Draft {
         }
     }
 }
+
+/// What an event is without its place in a log.
+impl From<Event> for Draft {
+    fn from(event: Event) -> Self {
+        Self {
+            kind: event.kind,
+            data: event.data,
+            source_event_seqs: event.source_event_seqs,
+            surface_op: event.surface_op,
+            ignorable: event.ignorable == Some(true),
+        }
+    }
+}

@@ -124,7 +124,7 @@ impl TurnRun<'_> {
         let end = match scheduler.run(calls).await {
             Ok(end) => end,
             Err(SchedulerError::Append(error)) => return Err(error),
-            Err(SchedulerError::Journal(error)) => return self.close_unsaved(place, &error),
+            Err(SchedulerError::Journal(error)) => return self.close_unsaved(&error),
         };
         for context in end.contexts {
             inbox::push(&agent.session, InboxTarget::NextStep, context)?;
@@ -141,17 +141,11 @@ impl TurnRun<'_> {
 
     /// The log could not be written between calls: every call still gets its one result in memory, so that the turn
     /// closes in order if the log can be written again.
-    fn close_unsaved(&self, _place: StepPlace, error: &JournalError) -> Result<StepOutcome, AppendError> {
+    fn close_unsaved(&self, error: &JournalError) -> Result<StepOutcome, AppendError> {
         let session = &self.agent.session;
         let closing = session.with_log(lorimer_session::closers);
         for event in closing.into_iter().filter(|event| event.kind == "tool/result") {
-            session.append(Draft {
-                kind: event.kind,
-                data: event.data,
-                source_event_seqs: event.source_event_seqs,
-                surface_op: event.surface_op,
-                ignorable: false,
-            })?;
+            session.append(Draft::from(event))?;
         }
         Ok(unsaved(error))
     }

@@ -13,7 +13,7 @@ pub use table::Settings;
 #[derive(Debug, Error)]
 pub enum SettingsError {
     /// The file cannot be read.
-    #[error("cannot read {}: {source}", path.display())]
+    #[error("cannot read {}: {source}; make it a readable file, or move it away", path.display())]
     Read {
         /// The file.
         path: PathBuf,
@@ -21,7 +21,7 @@ pub enum SettingsError {
         source: std::io::Error,
     },
     /// The file is not TOML.
-    #[error("{} is not valid TOML: {message}", path.display())]
+    #[error("{} is not valid TOML: {message}; correct it, or move the file away", path.display())]
     Syntax {
         /// The file.
         path: PathBuf,
@@ -91,10 +91,22 @@ fn apply_override(settings: &mut Settings, text: &str) -> Result<(), SettingsErr
 fn apply_file(settings: &mut Settings, path: &Path, text: &str) -> Result<(), SettingsError> {
     let document = Document::parse(text).map_err(|error| SettingsError::Syntax {
         path: path.to_owned(),
-        message: error.to_string().trim_end().replace('\n', " "),
+        message: syntax_message(text, &error),
     })?;
     let file = File { path, text };
     file.apply(settings, document.as_table(), "")
+}
+
+fn syntax_message(text: &str, error: &toml_edit::TomlError) -> String {
+    let what = error.message().replace('\n', " ");
+    match error.span() {
+        Some(span) => format!("line {}: {what}", line_of(text, span.start)),
+        None => what,
+    }
+}
+
+fn line_of(text: &str, at: usize) -> usize {
+    text.as_bytes()[..at.min(text.len())].iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
 struct File<'a> {
@@ -133,9 +145,8 @@ impl File<'_> {
 
     fn place(&self, table: &dyn TableLike, name: &str, item: &Item) -> String {
         let span = table.key(name).and_then(toml_edit::Key::span).or_else(|| item.span());
-        let line = span.map(|span| self.text[..span.start.min(self.text.len())].matches('\n').count() + 1);
-        match line {
-            Some(line) => format!("in {}, line {line}", self.path.display()),
+        match span {
+            Some(span) => format!("in {}, line {}", self.path.display(), line_of(self.text, span.start)),
             None => format!("in {}", self.path.display()),
         }
     }

@@ -1,20 +1,26 @@
 //! Progress for a person who watches: one line a call, and waits that count down.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{IsTerminal, Write};
 use std::time::Instant;
 
 use lorimer_agent::Agent;
-use lorimer_protocol::{CallId, ContentBlock, Event, LlmRetry, Payload, ToolCall, ToolResult};
+use lorimer_protocol::{
+    CallId, CallView, ContentBlock, Event, LlmRetry, Payload, ToolCall, ToolCallBlock, ToolResult,
+};
 use lorimer_tools::parse_arguments;
 
 /// Longest title of a call, in characters.
 const MAX_TITLE_CHARS: usize = 100;
+/// More calls of one tool than this in one message share a line.
+const MAX_CALL_LINES: usize = 5;
 
 /// Writes progress lines to standard error, or nothing when it is not watched.
 pub struct Progress {
     shown: bool,
     started: HashMap<CallId, Instant>,
+    /// Calls that a shared line has announced already.
+    announced: HashSet<CallId>,
     waiting: Option<Waiting>,
 }
 
@@ -27,7 +33,7 @@ impl Progress {
     /// Shows progress when standard error is a terminal, or always.
     pub fn new(always: bool) -> Self {
         let shown = always || std::io::stderr().is_terminal();
-        Self { shown, started: HashMap::new(), waiting: None }
+        Self { shown, started: HashMap::new(), announced: HashSet::new(), waiting: None }
     }
 
     /// Shows what an event means for a person.
@@ -38,7 +44,7 @@ impl Progress {
         match event.payload() {
             Ok(Payload::ToolCall(call)) => self.call(agent, &call),
             Ok(Payload::ToolResult(result)) => self.result(&result),
-            Ok(Payload::AssistantMessage(message)) => self.said(&message.message),
+            Ok(Payload::AssistantMessage(message)) => self.said(agent, &message.message),
             Ok(Payload::LlmRetry(retry)) => self.retry(&retry),
             Ok(Payload::LlmRetryStarted(_)) => self.end_waiting(),
             Ok(Payload::TurnEnd(_)) => self.end_waiting(),
@@ -61,13 +67,9 @@ impl Progress {
 
     fn call(&mut self, agent: &Agent, call: &ToolCall) {
         self.started.insert(call.call_id.clone(), Instant::now());
-        let registry = agent.pipeline().registry();
-        let view = registry
-            .find(agent.session().id().as_str(), &call.name)
-            .and_then(|tool| tool.present_call(&parse_arguments(&call.arguments)));
-        let title = view.map_or_else(|| call.name.clone(), |view| view.title().to_owned());
-        let prefix = if call.name == "bash" { "$ " } else { "" };
-        write_stderr(&format!("• {prefix}{}\n", one_line(&title)));
+        if !self.announced.remove(&call.call_id) {
+            write_stderr(&format!("• {}\n", title(agent, &call.name, &call.arguments)));
+        }
     }
 
     fn result(&mut self, result: &ToolResult) {
@@ -84,11 +86,32 @@ impl Progress {
     }
 
     /// What the model says between its calls; the final answer goes to standard output.
-    fn said(&self, message: &lorimer_protocol::Message) {
-        let calls = message.content.iter().any(|block| matches!(block, ContentBlock::ToolCall(_)));
+    fn said(&mut self, agent: &Agent, message: &lorimer_protocol::Message) {
+        let calls: Vec<&ToolCallBlock> = message
+            .content
+            .iter()
+            .filter_map(|block| match block {
+                ContentBlock::ToolCall(call) => Some(call),
+                _ => None,
+            })
+            .collect();
         let text = message.text();
-        if calls && !text.trim().is_empty() {
+        if !calls.is_empty() && !text.trim().is_empty() {
             write_stderr(&format!("{}\n", safe(text.trim())));
+        }
+        self.announce_groups(agent, &calls);
+    }
+
+    /// One line for many calls of one tool.
+    fn announce_groups(&mut self, agent: &Agent, calls: &[&ToolCallBlock]) {
+        let mut by_tool: BTreeMap<&str, Vec<&ToolCallBlock>> = BTreeMap::new();
+        for call in calls {
+            by_tool.entry(call.name.as_str()).or_default().push(call);
+        }
+        for group in by_tool.into_values().filter(|group| group.len() > MAX_CALL_LINES) {
+            let first = title(agent, &group[0].name, &group[0].arguments);
+            write_stderr(&format!("• {first} and {} more\n", group.len() - 1));
+            self.announced.extend(group.iter().map(|call| call.id.clone()));
         }
     }
 
@@ -105,6 +128,15 @@ impl Progress {
             write_stderr("\n");
         }
     }
+}
+
+/// The title of a call's card, or the tool's name.
+fn title(agent: &Agent, name: &str, arguments: &str) -> String {
+    let tool = agent.pipeline().registry().find(agent.session().id().as_str(), name);
+    let view = tool.and_then(|tool| tool.present_call(&parse_arguments(arguments)));
+    let title = view.as_ref().map_or(name, CallView::title);
+    let prefix = if matches!(view, Some(CallView::Terminal { .. })) { "$ " } else { "" };
+    format!("{prefix}{}", one_line(title))
 }
 
 /// Standard error is best effort: a closed one ends nothing.

@@ -334,7 +334,10 @@ impl Reading {
         let is_object = text.trim_start().starts_with('{');
         let said = if is_object { frame_failure("", text.trim()) } else { None };
         said.unwrap_or_else(|| {
-            failure::malformed("the server answered 200 with something other than an event stream", &text)
+            failure::malformed(
+                "the server answered 200 with something other than an event stream (check the base URL)",
+                &text,
+            )
         })
     }
 }

@@ -79,6 +79,8 @@ pub struct Open {
     pub torn_copy: Option<PathBuf>,
     /// Whether a turn was open and has been closed.
     pub closed_turn: bool,
+    /// What opening it appended: closers of an open turn and the mark of where the restored part ends.
+    pub appended: Vec<Arc<Event>>,
 }
 
 /// A session looked at.
@@ -126,8 +128,8 @@ pub(super) fn open(directory: &Path, options: &StoreOptions) -> Result<Open, Ope
     let closing = closers(&log);
     let closed_turn = !closing.is_empty();
     let journal = JsonlJournal::append_to(path, file, good_bytes, lock, options);
-    let session = resume(log, directory, closing, Box::new(journal), options)?;
-    Ok(Open { session, torn_copy, closed_turn })
+    let (session, appended) = resume(log, directory, closing, Box::new(journal), options)?;
+    Ok(Open { session, torn_copy, closed_turn, appended })
 }
 
 /// Appends the closers and marks where the restored part ends.
@@ -137,22 +139,18 @@ fn resume(
     closing: Vec<Event>,
     journal: Box<JsonlJournal>,
     options: &StoreOptions,
-) -> Result<Arc<Session>, OpenError> {
+) -> Result<(Arc<Session>, Vec<Arc<Event>>), OpenError> {
     let marked = closing.is_empty() && log.ends_with_seed_marker();
     let delay = Duration::from_millis(options.write_delay_ms);
     let session = Session::new(log, Some(directory.to_owned()), journal, delay).map_err(StoreError::Io)?;
-    let drafts = closing.into_iter().map(|event| Draft {
-        kind: event.kind,
-        data: event.data,
-        source_event_seqs: event.source_event_seqs,
-        surface_op: event.surface_op,
-        ignorable: false,
-    });
+    let mut seen = session.subscribe();
+    let drafts = closing.into_iter().map(Draft::from);
     let marker = (!marked).then(|| Draft::new(&EndSeed {}));
     for draft in drafts.chain(marker) {
         session.append(draft).map_err(|error| StoreError::Io(std::io::Error::other(error)))?;
     }
-    Ok(Arc::new(session))
+    let appended = std::iter::from_fn(|| seen.try_recv().ok()).collect();
+    Ok((Arc::new(session), appended))
 }
 
 /// Copies everything after `good_bytes` to `session.jsonl.torn-<n>`, syncs the copy, then cuts it off.
