@@ -14,7 +14,7 @@ use crate::compose;
 use crate::exit::{CommandError, Exit};
 use crate::settings::Settings;
 use crate::signals::{Ending, Signals};
-use crate::surface::{Progress, StdoutWriter};
+use crate::surface::{Progress, StdoutWriter, safe_for_stdout};
 
 /// How long a turn may take to end after a signal before the log is closed without it, in milliseconds.
 const ENDING_GRACE_MS: u64 = 5000;
@@ -78,7 +78,7 @@ async fn run(job: Job) -> Result<Exit, CommandError> {
     if job.json {
         stdout.line(result.to_json(started.elapsed()).to_string());
     } else if !result.text.is_empty() {
-        stdout.line(result.text.trim_end_matches('\n').to_owned());
+        stdout.line(safe_for_stdout(result.text.trim_end_matches('\n')).into_owned());
     }
     if let Err(error) = finish_stdout(stdout, ending) {
         result

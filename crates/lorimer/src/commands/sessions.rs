@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::cli::SessionsCommand;
 use crate::exit::{CommandError, Exit};
-use crate::surface::{Progress, StdoutWriter};
+use crate::surface::{Progress, StdoutWriter, safe_for_stdout};
 use crate::{compose, home, settings};
 
 /// How much of an id a list shows, in characters.
@@ -50,7 +50,11 @@ fn list(store: &Store, all: bool, as_json: bool, out: &StdoutWriter) -> Result<(
         Progress::note(&format!("there are no sessions{scope}"));
     }
     for session in sessions {
-        out.line(if as_json { json_row(&session) } else { row(&session, all) });
+        out.line(if as_json {
+            json_row(&session)
+        } else {
+            safe_for_stdout(&row(&session, all)).into_owned()
+        });
     }
     Ok(())
 }
@@ -95,7 +99,7 @@ fn show(store: &Store, id: &str, out: &StdoutWriter) -> Result<(), CommandError>
         match event {
             Ok(event) => {
                 if let Some(text) = transcript(&event) {
-                    out.line(text);
+                    out.line(safe_for_stdout(&text).into_owned());
                 }
             }
             Err(problem) => {

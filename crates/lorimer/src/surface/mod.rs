@@ -1,7 +1,9 @@
 //! The headless surface: events to standard output, progress to standard error.
 
 mod progress;
+mod safe_text;
 mod stdout;
 
 pub use progress::Progress;
+pub use safe_text::safe_for_stdout;
 pub use stdout::StdoutWriter;

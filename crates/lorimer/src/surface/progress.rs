@@ -10,6 +10,8 @@ use lorimer_protocol::{
 };
 use lorimer_tools::parse_arguments;
 
+use super::safe_text::safe;
+
 /// Longest title of a call, in characters.
 const MAX_TITLE_CHARS: usize = 100;
 /// More calls of one tool than this in one message share a line.
@@ -149,13 +151,4 @@ fn one_line(text: &str) -> String {
     let line = safe(text.lines().find(|line| !line.trim().is_empty()).unwrap_or(""));
     let cut: String = line.chars().take(MAX_TITLE_CHARS).collect();
     if cut.len() < line.len() { format!("{cut}…") } else { cut }
-}
-
-/// Text without anything that drives a terminal.
-fn safe(text: &str) -> String {
-    let drives = |c: char| {
-        (c.is_control() && c != '\n' && c != '\t')
-            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    text.chars().map(|c| if drives(c) { '\u{fffd}' } else { c }).collect()
 }

@@ -116,11 +116,12 @@ impl Exchange {
         let url = shown_url(&self.url);
         let advice = Advice { url: &url, key_variable: self.config.key_variable.as_deref() };
         let location = header_text(headers, &[header::LOCATION.as_str()]).map(|to| redact(to, self.key()));
+        let request_id = header_text(headers, &REQUEST_ID_HEADERS).map(|id| redact(id, self.key()));
         let answer = ErrorAnswer {
             status: response.status().as_u16(),
             body: &body,
             retry_after: header_text(headers, &[header::RETRY_AFTER.as_str()]),
-            request_id: header_text(headers, &REQUEST_ID_HEADERS),
+            request_id: request_id.as_deref(),
             location: location.as_deref(),
         };
         Stop::Failed(failure::from_answer(&answer, advice, Timestamp::now()))
@@ -183,7 +184,7 @@ impl State {
         match reading.read(&self.exchange, &mut self.queue).await {
             Ok(true) => self.stage = Stage::Reading(reading),
             Ok(false) => {
-                let request_id = reading.request_id();
+                let request_id = reading.request_id(self.exchange.key());
                 reading.decoder.end(&mut self.queue);
                 if let Some(StreamChunk::Finish { reason: FinishReason::Error { failure }, .. }) =
                     self.queue.back_mut()
@@ -192,7 +193,7 @@ impl State {
                 }
             }
             Err(Stop::Failed(mut failure)) => {
-                failure.request_id = failure.request_id.or_else(|| reading.request_id());
+                failure.request_id = failure.request_id.or_else(|| reading.request_id(self.exchange.key()));
                 self.stop(Stop::Failed(failure));
             }
             Err(Stop::Aborted) => self.stop(Stop::Aborted),
@@ -236,9 +237,9 @@ impl Reading {
         }
     }
 
-    fn request_id(&self) -> Option<String> {
-        let id = header_text(self.response.headers(), &REQUEST_ID_HEADERS)?;
-        Some(failure::safe_text(id, failure::MAX_EXCERPT_CHARS))
+    fn request_id(&self, key: Option<&str>) -> Option<String> {
+        let id = redact(header_text(self.response.headers(), &REQUEST_ID_HEADERS)?, key);
+        Some(failure::safe_text(&id, failure::MAX_EXCERPT_CHARS))
     }
 
     /// Reads and decodes the next bytes. `false` when the stream is at its end.

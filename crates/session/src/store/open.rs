@@ -53,7 +53,7 @@ pub enum OpenError {
         why: String,
     },
     /// It can be read but not continued. Nothing was changed.
-    #[error("session \"{id}\" can be read but not continued: {problem} (raw log: {})", path.display())]
+    #[error("session \"{id}\" can be read but not continued: {problem} (raw log: {}); see it with `lorimer sessions show {id}`", path.display())]
     ReadOnly {
         /// The session.
         id: String,
