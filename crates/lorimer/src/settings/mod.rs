@@ -166,6 +166,26 @@ fn unknown(key: &str, place: String) -> SettingsError {
 mod tests {
     use super::*;
 
+    /// The page in `docs/` is made from the table. `LORIMER_UPDATE_DOCS=1` writes it anew.
+    #[test]
+    fn the_settings_page_is_up_to_date() {
+        let mut page = String::from(
+            "# Settings\n\nWritten from the table in `crates/lorimer/src/settings/table.rs`; do not edit by hand.\n\n\
+             A setting comes from its default, then `config.toml` in the home folder (`$LORIMER_HOME`, else\n\
+             `$DSH_HOME/lorimer`, else `~/.lorimer`), then `-c KEY=VALUE`. A dot in a key is a table of the file:\n\
+             `bash.timeout_ms` is `timeout_ms` under `[bash]`. An unknown key or a wrong type is an error.\n\n\
+             | Key | Takes | Default | Meaning |\n| --- | --- | --- | --- |\n",
+        );
+        for [key, kind, default, meaning] in Settings::reference() {
+            page.push_str(&format!("| `{key}` | {kind} | `{default}` | {meaning} |\n"));
+        }
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/settings.md");
+        if std::env::var_os("LORIMER_UPDATE_DOCS").is_some() {
+            std::fs::write(&path, &page).expect("written");
+        }
+        assert_eq!(std::fs::read_to_string(path).expect("the page is there"), page);
+    }
+
     fn from_file(text: &str) -> Result<Settings, SettingsError> {
         let mut settings = Settings::default();
         apply_file(&mut settings, Path::new("config.toml"), text).map(|()| settings)

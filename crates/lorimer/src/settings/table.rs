@@ -84,6 +84,18 @@ pub struct Misfit {
     pub wanted: &'static str,
 }
 
+/// A default as it would be written in a file; `unset` for none.
+#[cfg(test)]
+fn shown_default(debug: &str) -> String {
+    match debug {
+        "None" => "unset".to_owned(),
+        "ReadOnly" | "WorkspaceWrite" | "DangerFullAccess" => {
+            format!("{:?}", PermissionMode::default().as_str())
+        }
+        other => other.to_owned(),
+    }
+}
+
 macro_rules! settings {
     ($($(#[doc = $doc:literal])* $key:literal => $field:ident: $kind:ty = $default:expr;)*) => {
         /// The settings of one run.
@@ -101,6 +113,18 @@ macro_rules! settings {
         impl Settings {
             /// Every key.
             pub const KEYS: &'static [&'static str] = &[$($key,)*];
+
+            /// Key, type, default and meaning of every setting, in order.
+            #[cfg(test)]
+            pub fn reference() -> Vec<[String; 4]> {
+                let defaults = Self::default();
+                vec![$([
+                    $key.to_owned(),
+                    <$kind as SettingValue>::WANTED.to_owned(),
+                    shown_default(&format!("{:?}", defaults.$field)),
+                    concat!($($doc),*).trim().to_owned(),
+                ],)*]
+            }
 
             /// Sets one key; `None` when there is no such key.
             pub fn set(&mut self, key: &str, value: &Value) -> Option<Result<(), Misfit>> {
