@@ -43,7 +43,8 @@ pub fn tidy() -> ExitCode {
 
 fn check_edges(root: &Path, room: &str, allowed: &[&str], problems: &mut Vec<String>) {
     let path = root.join("crates").join(room).join("Cargo.toml");
-    let Some(manifest) = fs::read_to_string(&path).ok().and_then(|text| text.parse::<DocumentMut>().ok()) else {
+    let Some(manifest) = fs::read_to_string(&path).ok().and_then(|text| text.parse::<DocumentMut>().ok())
+    else {
         problems.push(format!("{}: cannot be read", path.display()));
         return;
     };

@@ -14,7 +14,7 @@ pub(crate) fn retry_delay_ms(
     retry: u32,
     chance: f64,
 ) -> Option<u64> {
-    if retry > policy.max_retries || !policy.retryable_codes.iter().any(|code| *code == failure.code) {
+    if retry > policy.max_retries || !policy.retryable_codes.contains(&failure.code) {
         return None;
     }
     if let Some(wish) = failure.provider_retry_after_ms {

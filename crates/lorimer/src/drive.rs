@@ -81,6 +81,7 @@ async fn run(job: Job) -> Result<Exit, CommandError> {
         stdout.line(safe_for_stdout(result.text.trim_end_matches('\n')).into_owned());
     }
     if let Err(error) = finish_stdout(stdout, ending) {
+        result.problems.clear();
         result
             .problems
             .push(format!("cannot write to standard output: {error}; the answer is in the session's log"));
@@ -230,7 +231,10 @@ impl RunResult {
         };
         result.judge(&report.reason);
         if let Some(error) = report.unsaved {
-            result.problems.push(error.to_string());
+            // A turn that ended because of it has said so.
+            if result.problems.is_empty() {
+                result.problems.push(format!("{error}; set LORIMER_HOME to a folder that can be written"));
+            }
             result.exit = if result.text.is_empty() { Exit::Failed } else { Exit::Unsaved };
         }
         if let Some(ending) = ending {

@@ -125,6 +125,7 @@ fn closers_tell_started_calls_from_those_that_were_not() {
     assert_eq!(closing[3]["data"]["reason"], json!({"kind": "interrupted"}));
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "json! makes values")]
 fn message_event(seq: u64, extra: Value) -> Event {
     let mut event = json!({"type": "user/message", "seq": seq, "time": 0,
         "data": {"content": [], "source": {"kind": "user"}, "role": "user", "id": format!("m{seq}")}, "surfaceOp": "append"});

@@ -154,8 +154,7 @@ async fn every_cut_of_a_log_opens_loses_no_whole_line_and_is_closed() {
 async fn damage_before_the_tail_opens_read_only_and_says_why() {
     let home = home();
     let (id, path) = stored_turn(&home).await;
-    let good = lines(&path);
-    let mut damaged = good.clone();
+    let mut damaged = lines(&path);
     damaged[2].truncate(10);
     std::fs::write(&path, damaged.join("\n") + "\n").expect("written");
     let bytes = std::fs::read(&path).expect("readable");

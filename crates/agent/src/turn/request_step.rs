@@ -217,7 +217,10 @@ impl TurnRun<'_> {
 }
 
 fn unsaved(error: &JournalError) -> StepOutcome {
-    StepOutcome::failed(Failure::new("PERSISTENCE", format!("{error}; nothing further was run")))
+    StepOutcome::failed(Failure::new(
+        "PERSISTENCE",
+        format!("{error}; nothing further was run, set LORIMER_HOME to a folder that can be written"),
+    ))
 }
 
 fn overflow(mut failure: Failure, model: &ModelInfo) -> Failure {

@@ -35,12 +35,7 @@ pub fn sessions(command: &SessionsCommand) -> Result<Exit, CommandError> {
             store.delete(&id)?;
         }
     }
-    match out.finish() {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(CommandError::failed(format!("cannot write to standard output: {error}")))
-        }
-        _ => Ok(Exit::Completed),
-    }
+    out.finish_listing()
 }
 
 fn list(store: &Store, all: bool, as_json: bool, out: &StdoutWriter) -> Result<(), CommandError> {

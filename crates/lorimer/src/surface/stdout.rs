@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
+use crate::exit::{CommandError, Exit};
+
 /// Writes lines to standard output in order.
 pub struct StdoutWriter {
     lines: Option<Sender<String>>,
@@ -41,6 +43,19 @@ impl StdoutWriter {
     /// Whether standard output cannot be written any more.
     pub fn is_broken(&self) -> bool {
         self.broken.load(Ordering::Acquire)
+    }
+
+    /// Ends a listing. A reader that has seen enough is no failure.
+    ///
+    /// # Errors
+    /// When standard output could not be written for another reason.
+    pub fn finish_listing(self) -> Result<Exit, CommandError> {
+        match self.finish() {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                Err(CommandError::failed(format!("cannot write to standard output: {error}")))
+            }
+            _ => Ok(Exit::Completed),
+        }
     }
 
     /// Waits until everything is written.

@@ -331,7 +331,7 @@ impl Log {
     fn user_message(&mut self, event: &EventView<'_>) -> Result<(), FoldError> {
         let message: Message = event.parse()?;
         check_message(event, &message, Role::User)?;
-        self.to_surface(event, SurfaceNodeKind::User, None, message, None).map(drop)
+        self.put_on_surface(event, SurfaceNodeKind::User, None, message, None).map(drop)
     }
 
     fn assistant_message(&mut self, event: &EventView<'_>) -> Result<(), FoldError> {
@@ -341,7 +341,7 @@ impl Log {
             return Err(message_error(event, "must have model source"));
         }
         let place = Some((data.turn, data.step));
-        let message = self.to_surface(event, SurfaceNodeKind::Assistant, place, data.message, None)?;
+        let message = self.put_on_surface(event, SurfaceNodeKind::Assistant, place, data.message, None)?;
         self.turn.register(&message, data.step);
         if let Some(usage) = data.usage {
             self.usage.add(&usage);
@@ -365,7 +365,7 @@ impl Log {
         let call_id = call_id.clone();
         let appended = event.surface_op == Some(SurfaceOp::Append);
         let parts = Some(ResultParts { error: data.error, meta: data.meta });
-        self.to_surface(
+        self.put_on_surface(
             event,
             SurfaceNodeKind::ToolResult,
             Some((data.turn, data.step)),
@@ -378,7 +378,7 @@ impl Log {
         Ok(())
     }
 
-    fn to_surface(
+    fn put_on_surface(
         &mut self,
         event: &EventView<'_>,
         kind: SurfaceNodeKind,

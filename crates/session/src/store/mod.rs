@@ -135,7 +135,7 @@ impl Store {
     /// # Errors
     /// When there is no such session or its header cannot be read.
     pub fn events(&self, id: &SessionId) -> Result<Events, OpenError> {
-        Ok(Events::open(&self.find(id)?.join(LOG_FILE))?)
+        Events::open(&self.find(id)?.join(LOG_FILE))
     }
 
     /// The path of a session's log.

@@ -65,7 +65,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    pub(super) fn io(path: &Path, error: std::io::Error) -> Self {
+    pub(super) fn io(path: &Path, error: &std::io::Error) -> Self {
         let text = format!("cannot read {}: {error}", path.display());
         Self::Store(StoreError::Io(std::io::Error::new(error.kind(), text)))
     }
@@ -93,7 +93,7 @@ pub struct Inspection {
 
 pub(super) fn inspect(directory: &Path) -> Result<Inspection, OpenError> {
     let path = directory.join(LOG_FILE);
-    let file = File::open(&path).map_err(|error| OpenError::io(&path, error))?;
+    let file = File::open(&path).map_err(|error| OpenError::io(&path, &error))?;
     let Scan { mut log, end, .. } = scan(&path, &file)?;
     for event in closers(&log) {
         // Closers are made from this very log.
@@ -114,12 +114,13 @@ pub(super) fn open(directory: &Path, options: &StoreOptions) -> Result<Open, Ope
         .read(true)
         .append(true)
         .open(&path)
-        .map_err(|error| OpenError::io(&path, error))?;
+        .map_err(|error| OpenError::io(&path, &error))?;
     let Scan { log, good_bytes, end } = scan(&path, &file)?;
     let torn_copy = match end {
         ScanEnd::Complete => None,
         ScanEnd::TornTail => Some(
-            set_torn_tail_aside(&path, &mut file, good_bytes).map_err(|error| OpenError::io(&path, error))?,
+            set_torn_tail_aside(&path, &mut file, good_bytes)
+                .map_err(|error| OpenError::io(&path, &error))?,
         ),
         ScanEnd::Damaged(problem) => {
             return Err(OpenError::ReadOnly { id: log.header().id.to_string(), path, problem });

@@ -76,14 +76,14 @@ struct PackedData {
 /// Folds a whole log.
 pub(super) fn scan(path: &Path, file: &File) -> Result<Scan, OpenError> {
     let mut reader = BufReader::with_capacity(BUFFER_BYTES, file);
-    reader.rewind().map_err(|error| OpenError::io(path, error))?;
+    reader.rewind().map_err(|error| OpenError::io(path, &error))?;
     let mut line = Vec::new();
     let header = read_header(path, &mut reader, &mut line)?;
     let mut scan = Scan { log: Log::new(header), good_bytes: line.len() as u64, end: ScanEnd::Complete };
     let mut number = 0_u64;
     loop {
         line.clear();
-        let length = reader.read_until(b'\n', &mut line).map_err(|error| OpenError::io(path, error))?;
+        let length = reader.read_until(b'\n', &mut line).map_err(|error| OpenError::io(path, &error))?;
         if length == 0 {
             return Ok(scan);
         }
@@ -95,7 +95,7 @@ pub(super) fn scan(path: &Path, file: &File) -> Result<Scan, OpenError> {
         match apply_line(&mut scan.log, body) {
             Ok(()) => scan.good_bytes += length as u64,
             Err(LineError::Unparsable(why)) => {
-                let last = reader.fill_buf().map_err(|error| OpenError::io(path, error))?.is_empty();
+                let last = reader.fill_buf().map_err(|error| OpenError::io(path, &error))?.is_empty();
                 scan.end = if last {
                     ScanEnd::TornTail
                 } else {
@@ -157,7 +157,7 @@ fn read_header(
     line: &mut Vec<u8>,
 ) -> Result<SessionHeader, OpenError> {
     line.clear();
-    reader.read_until(b'\n', line).map_err(|error| OpenError::io(path, error))?;
+    reader.read_until(b'\n', line).map_err(|error| OpenError::io(path, &error))?;
     let Some(body) = line.strip_suffix(b"\n") else {
         return Err(OpenError::Header {
             path: path.to_owned(),
@@ -175,7 +175,7 @@ fn read_header(
 
 /// Reads only the header of a log.
 pub(super) fn header_of(path: &Path) -> Result<SessionHeader, OpenError> {
-    let file = File::open(path).map_err(|error| OpenError::io(path, error))?;
+    let file = File::open(path).map_err(|error| OpenError::io(path, &error))?;
     let mut line = Vec::new();
     read_header(path, &mut BufReader::new(file.take(64 * 1024)), &mut line)
 }
@@ -195,7 +195,7 @@ impl Events {
     /// # Errors
     /// When the file cannot be read or does not begin with a header.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
-        let file = File::open(path).map_err(|error| OpenError::io(path, error))?;
+        let file = File::open(path).map_err(|error| OpenError::io(path, &error))?;
         let mut reader = BufReader::with_capacity(BUFFER_BYTES, file);
         let mut line = Vec::new();
         let header = read_header(path, &mut reader, &mut line)?;
