@@ -3,12 +3,19 @@
 //! What must hold: every test has a home, a workspace and a server of its own, so that all can run at once; nothing
 //! leaves the machine; nothing depends on how long anything takes.
 
+mod demo;
+mod files;
+mod help;
 mod input;
 mod lab;
 mod log;
 mod outcomes;
+mod permissions;
+mod prefix;
 mod scenarios;
+mod secrets;
 mod server;
+mod sessions;
 mod signals;
 mod streams;
 mod usage;

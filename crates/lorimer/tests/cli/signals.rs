@@ -6,7 +6,7 @@ use rustix::process::{Pid, Signal, test_kill_process};
 use serde_json::json;
 
 use crate::lab::{Lab, Running};
-use crate::server::{Server, ask, delta, done, say, text};
+use crate::server::{Server, ask, check, delta, done, say, text};
 
 /// A server that streams `partial` and then hangs; its second answer is good.
 fn hanging_server() -> Server {
@@ -168,4 +168,20 @@ fn calls_that_had_not_begun_are_told_so() {
     let codes: Vec<_> = log.results().into_iter().map(|result| result.code.unwrap_or_default()).collect();
     assert_eq!(codes, ["ABORTED", "ABORTED_BEFORE_DISPATCH"]);
     assert!(!lab.workspace().join("late.txt").exists());
+}
+
+/// The call is in the log before its command begins, so that even a killed run is told truly.
+#[test]
+fn a_killed_run_is_told_to_the_model() {
+    let (lab, server) = (Lab::new(), Server::scripted(&[command("sleep 600"), say("understood")]));
+    drop(in_a_command(&lab, &server, &[]));
+    until(|| !is_alive(&lab));
+    assert_eq!(lab.run(&server, &["--continue", "go on"]).end().answer(), "understood\n");
+    let log = lab.log();
+    log.assert_closed();
+    assert_eq!(log.result().code.as_deref(), Some("TOOL_OUTCOME_UNKNOWN"));
+    check("pairs.py", &server.request_log());
+    let sent = server.last_messages();
+    let told = sent.iter().find(|message| message["role"] == "tool").expect("a result");
+    assert!(told["content"].as_str().is_some_and(|text| text.contains("Its outcome is unknown.")), "{told}");
 }
