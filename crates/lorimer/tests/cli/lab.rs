@@ -74,6 +74,8 @@ impl Lab {
     pub fn run(&self, server: &Server, arguments: &[&str]) -> Call<'_> {
         let quick = ["run", "-c", "retry.initial_delay_ms=1", "-c", "retry.max_retries=2"];
         self.lorimer(&quick)
+            // A busy machine may take long to pipe something in.
+            .and(&["-c", "run.stdin_wait_ms=60000"])
             .and(arguments)
             .variable("DEEPSEEK_API_KEY", KEY)
             .variable("DEEPSEEK_BASE_URL", &server.url())
@@ -103,6 +105,17 @@ impl Lab {
         }
         text
     }
+}
+
+/// Waits until something is so.
+pub fn until(what: impl Fn() -> bool) {
+    for _ in 0..12_000 {
+        if what() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("it never came");
 }
 
 /// What standard input is.

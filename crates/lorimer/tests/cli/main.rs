@@ -4,6 +4,7 @@
 //! leaves the machine; nothing depends on how long anything takes.
 
 mod demo;
+mod faults;
 mod files;
 mod help;
 mod input;
@@ -16,6 +17,8 @@ mod scenarios;
 mod secrets;
 mod server;
 mod sessions;
+mod shell;
 mod signals;
 mod streams;
 mod usage;
+mod window;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, test_kill_process};
 use serde_json::json;
 
-use crate::lab::{Lab, Running};
+use crate::lab::{Lab, Running, until};
 use crate::server::{Server, ask, check, delta, done, say, text};
 
 /// A server that streams `partial` and then hangs; its second answer is good.
@@ -99,16 +99,6 @@ fn in_a_command<'a>(lab: &'a Lab, server: &Server, more: &[&str]) -> Running<'a>
     running.until(&["\"tool/call\""]);
     until(|| lab.workspace().join("pid").exists());
     running
-}
-
-fn until(what: impl Fn() -> bool) {
-    for _ in 0..12_000 {
-        if what() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    panic!("it never came");
 }
 
 fn is_alive(lab: &Lab) -> bool {
