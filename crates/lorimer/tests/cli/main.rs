@@ -1,0 +1,24 @@
+//! The real program against scripted model servers, real files and real processes.
+//!
+//! What must hold: every test has a home, a workspace and a server of its own, so that all can run at once; nothing
+//! leaves the machine; nothing depends on how long anything takes.
+
+mod demo;
+mod faults;
+mod files;
+mod help;
+mod input;
+mod lab;
+mod log;
+mod outcomes;
+mod permissions;
+mod prefix;
+mod scenarios;
+mod secrets;
+mod server;
+mod sessions;
+mod shell;
+mod signals;
+mod streams;
+mod usage;
+mod window;

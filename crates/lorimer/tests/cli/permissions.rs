@@ -1,0 +1,177 @@
+//! The permission modes, and files that are not what they seem.
+
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::lab::Lab;
+use crate::server::{Server, asks, fixtures, say};
+
+/// A folder outside of the workspace and of every temporary folder that may be written.
+fn outside() -> tempfile::TempDir {
+    tempfile::Builder::new().prefix("lab-").tempdir_in("/var/tmp").expect("a folder")
+}
+
+/// The results of these calls, made one after another in one turn.
+#[track_caller]
+fn results(lab: &Lab, calls: &[(&str, Value)], arguments: &[&str]) -> Vec<String> {
+    let server = Server::scripted(&[asks(calls), say("done")]);
+    assert_eq!(lab.run(&server, arguments).and(&["go"]).end().answer(), "done\n");
+    let shown = |result: crate::log::ToolResult| {
+        let code = result.code.map(|code| format!("{code}: ")).unwrap_or_default();
+        lab.plain(&format!("{code}{}", result.text))
+    };
+    lab.log().results().into_iter().map(shown).collect()
+}
+
+fn read(path: &Path) -> (&'static str, Value) {
+    ("read", json!({"file_path": path}))
+}
+
+fn write(path: &Path) -> (&'static str, Value) {
+    ("write", json!({"file_path": path, "content": "changed\n"}))
+}
+
+fn edit(path: &Path) -> (&'static str, Value) {
+    ("edit", json!({"file_path": path, "old_string": "kept", "new_string": "changed"}))
+}
+
+fn bash(command: &str) -> (&'static str, Value) {
+    ("bash", json!({"command": command, "description": "Change a file"}))
+}
+
+#[test]
+fn read_only_changes_nothing() {
+    let lab = Lab::new();
+    lab.put("a.txt", "kept\n");
+    let (a, new) = (Path::new("a.txt"), Path::new("new.txt"));
+    let calls = [read(a), edit(a), write(a), write(new), bash("touch new.txt")];
+    let results = results(&lab, &calls, &["--permission-mode", "read-only"]);
+    insta::assert_snapshot!(results[1..].join("\n"), @r"
+    FS_SANDBOX_DENIED: Error: [sandbox: file access denied under read-only mode]
+    FS_SANDBOX_DENIED: Error: [sandbox: file access denied under read-only mode]
+    FS_SANDBOX_DENIED: Error: [sandbox: file access denied under read-only mode]
+    Error: commands cannot be confined yet, so bash runs only with --permission-mode danger-full-access
+    ");
+    assert!(results[0].contains("1: kept"));
+    assert_eq!(lab.get("a.txt"), "kept\n");
+    assert!(!lab.workspace().join("new.txt").exists());
+}
+
+#[test]
+fn workspace_write_ends_at_the_workspace() {
+    let (lab, outside) = (Lab::new(), outside());
+    lab.put("a.txt", "kept\n");
+    let (victim, new) = (outside.path().join("victim"), outside.path().join("new"));
+    std::fs::write(&victim, "kept\n").expect("a file");
+    let links = lab.workspace();
+    symlink(&victim, links.join("to-file")).expect("a link");
+    symlink(outside.path(), links.join("to-folder")).expect("a link");
+    symlink(&new, links.join("to-nothing")).expect("a link");
+    let inside = Path::new("a.txt");
+    let denied = [
+        edit(&victim),
+        write(&new),
+        edit(Path::new("to-file")),
+        write(Path::new("to-folder/new")),
+        write(Path::new("to-nothing")),
+        bash("touch x"),
+    ];
+    let calls =
+        [&[read(inside), edit(inside), read(&victim), read(Path::new("to-file"))], &denied[..]].concat();
+    let results = results(&lab, &calls, &[]);
+    assert!(results[1].ends_with("has been updated successfully."), "{}", results[1]);
+    assert!(results[2].contains("1: kept") && results[3].contains("1: kept"), "reading is not fenced");
+    for (text, call) in results[4..9].iter().zip(&denied) {
+        assert_eq!(
+            text, "FS_SANDBOX_DENIED: Error: [sandbox: file access denied under workspace-write mode]",
+            "{call:?}"
+        );
+    }
+    assert!(results[9].contains("--permission-mode danger-full-access"), "{}", results[9]);
+    assert_eq!(lab.get("a.txt"), "changed\n");
+    assert_eq!(std::fs::read_to_string(&victim).expect("a file"), "kept\n");
+    assert_eq!(std::fs::read_dir(outside.path()).expect("a folder").count(), 1);
+}
+
+#[test]
+fn full_access_is_not_fenced() {
+    let (lab, outside) = (Lab::new(), outside());
+    let new = outside.path().join("new");
+    let calls = [write(&new), bash("echo more >> \"$PWD/here.txt\"")];
+    let results = results(&lab, &calls, &["--permission-mode", "danger-full-access"]);
+    assert!(results[0].contains("Created file"), "{}", results[0]);
+    assert_eq!(std::fs::read_to_string(&new).expect("a file"), "changed\n");
+    assert_eq!(lab.get("here.txt"), "more\n");
+}
+
+#[test]
+fn the_running_sessions_files_are_never_changed() {
+    let lab = Lab::new();
+    let server = Server::scripted(&[say("one")]);
+    lab.run(&server, &["first"]).end().answer();
+    let log = lab.log().path;
+    let again = Server::scripted(&[say("skipped"), asks(&[read(&log), write(&log)]), say("done")]);
+    let full = ["--permission-mode", "danger-full-access", "--continue", "second"];
+    assert_eq!(lab.run(&again, &full).end().answer(), "done\n");
+    assert_eq!(lab.log().results()[1].code.as_deref(), Some("FS_SANDBOX_DENIED"));
+}
+
+#[test]
+fn a_mode_lasts_as_long_as_its_flag() {
+    let lab = Lab::new();
+    let server = Server::scripted(&[say("one"), asks(&[write(Path::new("new.txt"))]), say("done")]);
+    lab.run(&server, &["--permission-mode", "read-only", "first"]).end().answer();
+    assert_eq!(lab.run(&server, &["--continue", "second"]).end().answer(), "done\n");
+    assert_eq!(lab.get("new.txt"), "changed\n");
+    let log = lab.log();
+    let modes: Vec<&Value> = log.of("sandbox/mode").iter().map(|data| &data["mode"]).collect();
+    assert_eq!(modes, ["read-only", "workspace-write"]);
+}
+
+/// Pipes, devices, odd encodings and huge lines are read or refused, and nothing hangs.
+#[test]
+fn odd_files_are_read_or_refused() {
+    let (lab, outside) = (Lab::new(), outside());
+    let folder = outside.path().canonicalize().expect("a folder").join("odd");
+    let made = Command::new("sh").arg(fixtures().join("tools/mkfix.sh")).arg(&folder).output().expect("sh");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let names = [
+        "F-fifo",
+        "F-zero",
+        "F-empty",
+        "F-nonl",
+        "F-u16le",
+        "F-gbk",
+        "F-nul",
+        "F-oneline",
+        "F-dangling",
+        "loop/d/up",
+    ];
+    let calls: Vec<_> = names.iter().map(|name| read(Path::new(*name))).collect();
+    let directory = folder.display().to_string();
+    let results = results(&lab, &calls, &["-C", &directory]);
+    let shown: Vec<String> = names
+        .iter()
+        .zip(&results)
+        .map(|(name, text)| {
+            let text = text.replace(&directory, "[ODD]");
+            let text = text.lines().find(|line| !line.starts_with('<')).unwrap_or_default();
+            format!("{name}: {}", text.chars().take(100).collect::<String>())
+        })
+        .collect();
+    insta::assert_snapshot!(shown.join("\n"), @r#"
+    F-fifo: FS_NOT_REGULAR_FILE: Error: cannot read "[ODD]/F-fifo": not a regular file
+    F-zero: FS_NOT_REGULAR_FILE: Error: cannot read "[ODD]/F-zero": not a regular file
+    F-empty: (End of file - total 0 lines)
+    F-nonl: 1: a
+    F-u16le: FS_NOT_TEXT: Error: cannot read "[ODD]/F-u16le": binary file (looks like UTF-16LE text; convert it t
+    F-gbk: FS_NOT_TEXT: Error: cannot read "[ODD]/F-gbk": invalid UTF-8 text (looks like GBK text; convert it t
+    F-nul: FS_NOT_TEXT: Error: cannot read "[ODD]/F-nul": binary file (it has NUL bytes)
+    F-oneline: 1: ["row","row","row","row","row","row","row","row","row","row","row","row","row","row","row","row",
+    F-dangling: FS_NOT_FOUND: Error: cannot read "[ODD]/F-dangling": not found
+    loop/d/up: FS_NOT_REGULAR_FILE: Error: cannot read "[ODD]/loop/d/up": not a regular file
+    "#);
+}
