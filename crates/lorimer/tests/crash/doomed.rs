@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Error, Result};
+use std::path::Path;
 use std::process::{Child, ChildStdout, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -19,6 +20,9 @@ use crate::server::Relay;
 /// The pause between two looks of a watcher.
 const LOOK: Duration = Duration::from_micros(500);
 
+/// Growth by more than this is a long reply.
+const LONG_JUMP: u64 = 100_000;
+
 /// One watcher at a time may look at its log without a pause.
 static SPINNING: Mutex<()> = Mutex::new(());
 
@@ -29,6 +33,15 @@ pub struct Aim {
     pub phase: Phase,
     /// At this step, counted from 1.
     pub step: u64,
+    /// In the write of this step's long reply, to tear a line. Only for appends.
+    pub tear: bool,
+}
+
+/// What a look at the log's length says.
+enum Watch {
+    Shoot,
+    Closely,
+    Calmly,
 }
 
 /// What was seen in the instant of the kill.
@@ -75,7 +88,9 @@ impl Doomed {
     /// Waits for the wanted moment and a little more; `None` when the run ended before it came.
     pub fn shoot(&mut self, place: &Place, relay: &Relay, aim: Aim, chance: &mut Chance) -> Option<Shot> {
         let grew = aim.phase == Phase::Append;
-        if grew {
+        if aim.tear {
+            self.wait_for_long_line(place, relay, aim.step)?;
+        } else if grew {
             self.wait_for_growth(place, chance.below(4 * aim.step))?;
         } else {
             self.wait_for_phase(place, relay, aim, chance)?;
@@ -99,11 +114,10 @@ impl Doomed {
 
     fn wait_for_phase(&mut self, place: &Place, relay: &Relay, aim: Aim, chance: &mut Chance) -> Option<()> {
         let at_the_reply = chance.below(4) == 0;
-        let requests = usize::try_from(aim.step).unwrap_or(usize::MAX);
         let (said, mut looked_at) = (Arc::clone(&self.said), 0);
         wait_for(&mut self.child, LOOK, || {
             let come = match aim.phase {
-                Phase::FirstByte => relay.exchanges().len() >= requests,
+                Phase::FirstByte => requests(relay) >= aim.step,
                 Phase::Stream | Phase::CallGap => {
                     let said = said.lock().unwrap_or_else(PoisonError::into_inner);
                     let new = &said[looked_at..];
@@ -124,25 +138,45 @@ impl Doomed {
         if times_before == 0 {
             return Some(());
         }
+        let (mut length, mut grown) = (0, 0);
+        self.watch_length(&log, |now| {
+            grown += u64::from(now > length);
+            length = now;
+            match grown {
+                _ if grown > times_before => Watch::Shoot,
+                _ if grown == times_before => Watch::Closely,
+                _ => Watch::Calmly,
+            }
+        })
+    }
+
+    /// Waits until a step's long reply begins to appear in the log.
+    fn wait_for_long_line(&mut self, place: &Place, relay: &Relay, step: u64) -> Option<()> {
+        wait_for(&mut self.child, LOOK, || (requests(relay) >= step).then_some(()))?;
+        // What is seen of a long write are small steps.
+        let mut before = None;
+        self.watch_length(&place.log()?, |now| {
+            let before = *before.get_or_insert(now);
+            if now > before + LONG_JUMP { Watch::Shoot } else { Watch::Closely }
+        })
+    }
+
+    /// Looks at the length of the log until `judge` says that this is the moment.
+    fn watch_length(&mut self, log: &Path, mut judge: impl FnMut(u64) -> Watch) -> Option<()> {
         let file = File::open(log).ok()?;
-        let (mut length, mut grown) = (file.metadata().ok()?.len(), 1);
         let limit = Instant::now() + PATIENCE;
-        let mut spinning = None;
+        let (mut spinning, mut looks) = (None, 0_u32);
         while Instant::now() < limit {
-            let now = file.metadata().ok()?.len();
-            if now > length {
-                (length, grown) = (now, grown + 1);
-                if grown > times_before {
-                    return Some(());
-                }
+            match judge(file.metadata().ok()?.len()) {
+                Watch::Shoot => return Some(()),
+                Watch::Closely if spinning.is_none() => spinning = SPINNING.try_lock().ok(),
+                Watch::Closely | Watch::Calmly => {}
             }
-            if grown == times_before && spinning.is_none() {
-                spinning = SPINNING.try_lock().ok();
-            }
-            if spinning.is_some() {
-                std::hint::spin_loop();
-            } else {
+            looks = looks.wrapping_add(1);
+            if spinning.is_none() {
                 std::thread::sleep(LOOK);
+            } else if !looks.is_multiple_of(1024) {
+                continue;
             }
             if !matches!(self.child.try_wait(), Ok(None)) {
                 return None;
@@ -172,6 +206,10 @@ fn begins(aim: Aim, at_the_reply: bool, event: &Event) -> bool {
     step == aim.step
 }
 
-fn mentions_retry(log: &std::path::Path) -> bool {
+fn requests(relay: &Relay) -> u64 {
+    u64::try_from(relay.exchanges().len()).unwrap_or(u64::MAX)
+}
+
+fn mentions_retry(log: &Path) -> bool {
     std::fs::read_to_string(log).is_ok_and(|text| text.contains("\"type\":\"llm/retry\""))
 }

@@ -46,8 +46,8 @@ impl Phase {
     pub fn longest_pause_us(self) -> u64 {
         match self {
             Self::FirstByte => 25_000,
-            Self::Stream => 60_000,
-            Self::CallGap => 8_000,
+            Self::Stream => 40_000,
+            Self::CallGap => 6_000,
             Self::Body => 25_000,
             Self::Append => 0,
             Self::RetryWait => 200_000,

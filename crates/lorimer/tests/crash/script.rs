@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 /// Steps with calls before the answer.
 pub const STEPS: u64 = 20;
 
+/// What a long reply has more than others.
+const LONG_REPLY_BYTES: usize = 1_500_000;
+
 /// The last answer.
 pub const ANSWER: &str = "All twenty steps are done.";
 
@@ -64,19 +67,28 @@ impl Marks {
     }
 }
 
-/// The whole script, with one request that fails when `failing_request` (counted from 1) says so.
-pub fn script(marks: &Marks, failing_request: Option<u64>) -> Value {
-    let mut turns: Vec<Value> = (1..=STEPS).map(|step| turn(marks, step)).collect();
+/// What differs between trials.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Variant {
+    /// A request, counted from 1, that is refused once.
+    pub failing_request: Option<u64>,
+    /// A step whose reply is so long that its write takes a while.
+    pub long_reply: Option<u64>,
+}
+
+/// The whole script.
+pub fn script(marks: &Marks, variant: Variant) -> Value {
+    let mut turns: Vec<Value> = (1..=STEPS).map(|step| turn(marks, step, variant)).collect();
     turns.push(json!({"text": ANSWER}));
     let mut script = json!({"turns": turns});
-    if let Some(number) = failing_request {
+    if let Some(number) = variant.failing_request {
         let failure = json!({"status": 503, "message": "overloaded, by the script"});
         script["fail"] = json!({number.to_string(): failure});
     }
     script
 }
 
-fn turn(marks: &Marks, step: u64) -> Value {
+fn turn(marks: &Marks, step: u64, variant: Variant) -> Value {
     let calls: Vec<Value> = (0..calls_of(step))
         .map(|place| {
             let id = call_id(step, place);
@@ -85,8 +97,9 @@ fn turn(marks: &Marks, step: u64) -> Value {
             json!({"id": id, "name": "bash", "arguments": arguments})
         })
         .collect();
+    let length = if variant.long_reply == Some(step) { LONG_REPLY_BYTES } else { 0 };
     json!({
-        "reasoning": format!("Step {step} of {STEPS} comes now; it leaves a mark before and after a short sleep."),
+        "reasoning": format!("Step {step} of {STEPS} comes now; it leaves a mark before and after a short sleep.{}", "x".repeat(length)),
         "text": format!("Step {step}: I run the next command and look at what it says."),
         "calls": calls,
     })

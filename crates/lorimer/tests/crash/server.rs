@@ -13,6 +13,15 @@ pub fn tools_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/tools")
 }
 
+/// How replies come.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// The pause after each piece, in milliseconds.
+    pub delay_ms: u64,
+    /// The most of a piece, in characters.
+    pub piece_chars: u64,
+}
+
 /// A scripted model server in a process of its own, which ends with this value.
 #[derive(Debug)]
 pub struct ModelServer {
@@ -24,14 +33,15 @@ pub struct ModelServer {
 }
 
 impl ModelServer {
-    /// Starts it; each piece of a reply is followed by a pause of `delay_ms`.
-    pub fn start(script: &Path, request_log: &Path, delay_ms: u64) -> Result<Self> {
+    /// Starts it.
+    pub fn start(script: &Path, request_log: &Path, pace: Pace) -> Result<Self> {
         let mut child = Command::new("python3")
             .arg(tools_folder().join("mock_llm.py"))
             .arg(script)
             .arg("--log")
             .arg(request_log)
-            .args(["--delay-ms", &delay_ms.to_string()])
+            .args(["--delay-ms", &pace.delay_ms.to_string()])
+            .args(["--chunk", &pace.piece_chars.to_string()])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

@@ -11,11 +11,11 @@ use crate::processes::wait_until_gone;
 use crate::recovery::{
     check_bytes_kept, check_continue, check_durable_before_effects, check_final_log, check_pairs, check_show,
 };
-use crate::script::{STEPS, script};
-use crate::server::{ModelServer, Relay};
+use crate::script::{STEPS, Variant, script};
+use crate::server::{ModelServer, Pace, Relay};
 
 /// The pause after each piece of a reply, in milliseconds: twenty steps take two seconds and more.
-const PIECE_DELAY_MS: u64 = 6;
+const PIECE_DELAY_MS: u64 = 5;
 
 /// How long the first byte of a reply is held back.
 const FIRST_BYTE_HOLD: Duration = Duration::from_millis(30);
@@ -63,12 +63,17 @@ fn kill_and_recover(
 ) -> Result<(), String> {
     let broken = |error: std::io::Error| format!("the trial itself: {error}");
     let place = Place::make(folder).map_err(broken)?;
-    let aim = Aim { phase, step: 1 + chance.below(STEPS) };
-    let failing_request = (phase == Phase::RetryWait).then_some(aim.step);
+    let step = 1 + chance.below(STEPS);
+    let aim = Aim { phase, step, tear: phase == Phase::Append && chance.below(3) == 0 };
+    let variant = Variant {
+        failing_request: (phase == Phase::RetryWait).then_some(step),
+        long_reply: aim.tear.then_some(step),
+    };
     let script_path = place.root.join("script.json");
-    std::fs::write(&script_path, script(&place.marks, failing_request).to_string()).map_err(broken)?;
+    std::fs::write(&script_path, script(&place.marks, variant).to_string()).map_err(broken)?;
     let request_log = place.root.join("requests.jsonl");
-    let server = ModelServer::start(&script_path, &request_log, PIECE_DELAY_MS).map_err(broken)?;
+    let pace = Pace { delay_ms: PIECE_DELAY_MS, piece_chars: if aim.tear { 2_000_000 } else { 64 } };
+    let server = ModelServer::start(&script_path, &request_log, pace).map_err(broken)?;
     let Some(evidence) = kill(&place, &server, aim, chance, &mut outcome.failures)? else {
         return Ok(());
     };
@@ -123,7 +128,8 @@ fn recover(
     let script = script.with_file_name("script-without-failures.json");
     std::fs::write(&script, plain.to_string()).map_err(|error| error.to_string())?;
     let request_log = place.root.join("requests-after.jsonl");
-    let server = ModelServer::start(&script, &request_log, 0).map_err(|error| error.to_string())?;
+    let server = ModelServer::start(&script, &request_log, Pace { delay_ms: 0, piece_chars: 64_000 })
+        .map_err(|error| error.to_string())?;
     let checks = [
         check_continue(place, &server),
         check_bytes_kept(&log, evidence),
