@@ -268,6 +268,10 @@ impl RunResult {
                 self.error = Some(json!({"code": error.code, "message": error.message}));
                 match error.code.as_str() {
                     "STEP_LIMIT" => ("step-limit", Exit::Limit, Some(error.message.clone())),
+                    // These say themselves what to do.
+                    code @ ("CONTEXT_WINDOW_EXCEEDED" | "PERSISTENCE") => {
+                        ("error", Exit::Failed, Some(format!("{} [{code}]", error.message)))
+                    }
                     code => {
                         ("error", Exit::Failed, Some(format!("{} [{code}]; {}", error.message, self.go_on())))
                     }

@@ -21,7 +21,7 @@ fn nobody() -> std::io::PipeWriter {
 fn an_answer_that_nobody_reads_is_not_a_success() {
     let (lab, server) = (Lab::new(), Server::scripted(&[say("the answer")]));
     let ended = lab.run(&server, &["go"]).stdout(nobody()).end();
-    insta::assert_snapshot!(ended.complaint(4), @"lorimer: cannot write to standard output: Broken pipe (os error 32)");
+    insta::assert_snapshot!(ended.complaint(4), @"lorimer: cannot write to standard output: Broken pipe (os error 32); the answer is in the session's log");
     assert_eq!(lab.log().ends(), [&json!({"kind": "completed"})]);
 }
 

@@ -101,7 +101,11 @@ impl Lab {
             text = text.replace(&path.display().to_string(), name);
         }
         for log in self.logs() {
-            text = text.replace(&log.id(), "[ID]");
+            let id = log.id();
+            text = text.replace(&id, "[ID]");
+            if let Some(short) = id.get(..8) {
+                text = text.replace(short, "[SHORT-ID]");
+            }
         }
         text
     }

@@ -74,7 +74,7 @@ fn a_failed_turn_says_why() {
     let refusal = json!({"1": {"status": 400, "message": "the model field is bad"}});
     let (lab, server) = (Lab::new(), Server::failing(&[say("never")], &refusal));
     let ended = lab.run(&server, &["--json", "go"]).end();
-    insta::assert_snapshot!(ended.complaint(1), @"lorimer: the model field is bad [INVALID_REQUEST]");
+    insta::assert_snapshot!(ended.complaint(1), @"lorimer: the model field is bad [INVALID_REQUEST]; go on with `lorimer run --session [SHORT-ID]`");
     let result = ended.result();
     assert_eq!(result["stopReason"], "error");
     assert_eq!(result["error"], json!({"code": "INVALID_REQUEST", "message": "the model field is bad"}));
@@ -110,7 +110,7 @@ fn an_answer_with_nothing_is_asked_for_again() {
 fn nothing_but_empty_answers_is_a_failure() {
     let (lab, server) = (Lab::new(), Server::raw(&[vec![crate::server::done().into()]]));
     let ended = lab.run(&server, &["go"]).end();
-    insta::assert_snapshot!(ended.complaint(1), @"lorimer: the model answered with nothing [EMPTY_RESPONSE]");
+    insta::assert_snapshot!(ended.complaint(1), @"lorimer: the model answered with nothing [EMPTY_RESPONSE]; go on with `lorimer run --session [SHORT-ID]`");
     assert_eq!(server.requests().len(), 3);
 }
 
@@ -158,7 +158,7 @@ fn the_answer_goes_into_a_file_as_well() {
 fn an_answer_that_cannot_be_saved_is_still_printed() {
     let (lab, server) = (Lab::new(), Server::scripted(&[say("the answer")]));
     let ended = lab.run(&server, &["--output", "no/such/folder/answer.md", "go"]).end();
-    insta::assert_snapshot!(ended.complaint(4), @"lorimer: cannot write the answer to no/such/folder/answer.md: No such file or directory (os error 2)");
+    insta::assert_snapshot!(ended.complaint(4), @"lorimer: cannot write the answer to no/such/folder/answer.md: No such file or directory (os error 2); it is in the session's log");
     assert_eq!(ended.stdout, "the answer\n");
     assert_eq!(lab.log().ends()[0]["kind"], "completed");
 }
@@ -169,7 +169,7 @@ fn an_answer_that_cannot_be_printed_is_not_a_success() {
     let (lab, server) = (Lab::new(), Server::scripted(&[say("the answer")]));
     let full = File::options().write(true).open("/dev/full").expect("a full disk");
     let ended = lab.run(&server, &["go"]).stdout(full).end();
-    insta::assert_snapshot!(ended.complaint(4), @"lorimer: cannot write to standard output: No space left on device (os error 28)");
+    insta::assert_snapshot!(ended.complaint(4), @"lorimer: cannot write to standard output: No space left on device (os error 28); the answer is in the session's log");
     assert_eq!(lab.log().ends()[0]["kind"], "completed");
 }
 

@@ -36,7 +36,7 @@ fn a_list_is_of_this_folder_or_of_all() {
     let elsewhere = lab.lorimer(&["sessions", "list"]).within(&lab.root()).end();
     assert!(elsewhere.complaint(0).contains("--all"));
     let all = lab.lorimer(&["sessions", "list", "--all"]).within(&lab.root()).end();
-    insta::assert_snapshot!(lab.plain(all.answer()).replace(&id[..8], "[SHORT]"), @"[SHORT]      now  explain the parser module in  [WS]");
+    insta::assert_snapshot!(lab.plain(all.answer()).replace(&id[..8], "[SHORT]"), @"[SHORT-ID]      now  explain the parser module in  [WS]");
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn a_damaged_log_is_shown_but_not_continued() {
         damage(&lab, |log| log.replacen("{\"type\":\"request/context\"", "{\"type\":oops", 1));
     let ended = lab.run(&server, &["--session", &id, "go on"]).end();
     let line = ended.complaint(2).replace(&lab.plain(&path.display().to_string()), "[LOG]");
-    insta::assert_snapshot!(line.replace(&id, "[ID]"), @r#"lorimer: session "[ID]" can be read but not continued: corrupt session log: unparsable committed event at line 9: expected value at line 1 column 9 (raw log: [LOG])"#);
+    insta::assert_snapshot!(line.replace(&id, "[ID]"), @r#"lorimer: session "[ID]" can be read but not continued: corrupt session log: unparsable committed event at line 9: expected value at line 1 column 9 (raw log: [LOG]); see it with `lorimer sessions show [ID]`"#);
     assert_eq!((fs::read_to_string(&path).expect("a log"), server.requests().len()), (damaged, 1));
     let shown = lab.lorimer(&["sessions", "show", &id]).end();
     assert_eq!(shown.code, 0);

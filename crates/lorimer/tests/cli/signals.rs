@@ -134,7 +134,7 @@ fn a_second_interrupt_waits_for_nothing() {
     std::thread::sleep(Duration::from_millis(50));
     running.signal(Signal::INT);
     let ended = running.end();
-    insta::assert_snapshot!(ended.complaint(130), @"lorimer: interrupted before the turn could end; the log is closed");
+    insta::assert_snapshot!(ended.complaint(130), @"lorimer: stopped before the turn could end; the log is closed and can be gone on with");
     assert_eq!(ended.result()["stopReason"], "aborted");
     let log = lab.log();
     log.assert_closed();
