@@ -3,6 +3,7 @@
 //! Each trial runs the real program on a scripted model, kills it in a wanted phase of a random step, tells from what
 //! is left which phase was really hit, and goes on with the session. `LORIMER_CRASH_KILLS` sets how many kills there
 //! are, `LORIMER_CRASH_SEED` their randomness; the table of phases is printed with `--nocapture`.
+//! Needs `python3` for the scripted model.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::print_stdout, reason = "the table is for whoever runs this by hand")]
