@@ -82,6 +82,16 @@ async fn a_resumed_session_goes_on_where_it_was_and_says_so() {
 }
 
 #[tokio::test]
+async fn what_a_dying_process_had_not_published_is_removed_at_the_next_opening() {
+    let home = home();
+    let (id, path) = stored_turn(&home).await;
+    let litter = path.with_extension("jsonl.0123.tmp");
+    std::fs::write(&litter, "half").expect("written");
+    home.store.open(&id).expect("opens");
+    assert!(!litter.exists() && path.exists());
+}
+
+#[tokio::test]
 async fn a_second_writer_is_told_who_holds_it_and_may_read() {
     let home = home();
     let session = home.store.create(&home.cwd).expect("created");

@@ -115,6 +115,7 @@ pub(super) fn open(directory: &Path, options: &StoreOptions) -> Result<Open, Ope
         .append(true)
         .open(&path)
         .map_err(|error| OpenError::io(&path, &error))?;
+    remove_unpublished(directory);
     let Scan { log, good_bytes, end } = scan(&path, &file)?;
     let torn_copy = match end {
         ScanEnd::Complete => None,
@@ -131,6 +132,17 @@ pub(super) fn open(directory: &Path, options: &StoreOptions) -> Result<Open, Ope
     let journal = JsonlJournal::append_to(path, file, good_bytes, lock, options);
     let (session, appended) = resume(log, directory, closing, Box::new(journal), options)?;
     Ok(Open { session, torn_copy, closed_turn, appended })
+}
+
+/// A process that died while it published a log leaves its private file behind. Under the lock it is nobody's.
+fn remove_unpublished(directory: &Path) {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with("session.jsonl.") && name.ends_with(".tmp") {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
 }
 
 /// Appends the closers and marks where the restored part ends.
