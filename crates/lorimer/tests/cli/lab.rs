@@ -128,6 +128,7 @@ enum Stdin {
     Bytes(Vec<u8>),
     Silent,
     Closed,
+    Terminal,
     From(Stdio),
 }
 
@@ -180,6 +181,12 @@ impl<'a> Call<'a> {
         self
     }
 
+    /// A terminal for all three streams; what it would show is `stdout`.
+    pub fn terminal(mut self) -> Self {
+        self.stdin = Stdin::Terminal;
+        self
+    }
+
     pub fn closed_stdin(mut self) -> Self {
         self.stdin = Stdin::Closed;
         self
@@ -201,7 +208,7 @@ impl<'a> Call<'a> {
         let mut command = self.command();
         command.stdout(self.stdout.take().unwrap_or_else(Stdio::piped)).stderr(Stdio::piped());
         let (stdin, bytes) = match self.stdin {
-            Stdin::Nothing | Stdin::Closed => (Stdio::null(), None),
+            Stdin::Nothing | Stdin::Closed | Stdin::Terminal => (Stdio::null(), None),
             Stdin::Silent => (Stdio::piped(), None),
             Stdin::Bytes(bytes) => (Stdio::piped(), Some(bytes)),
             Stdin::From(file) => (file, None),
@@ -231,12 +238,10 @@ impl<'a> Call<'a> {
 
     fn command(&self) -> Command {
         let program = env!("CARGO_BIN_EXE_lorimer");
-        let mut command = if matches!(self.stdin, Stdin::Closed) {
-            let mut shell = Command::new("sh");
-            shell.args(["-c", "exec \"$0\" \"$@\" <&-", program]);
-            shell
-        } else {
-            Command::new(program)
+        let mut command = match self.stdin {
+            Stdin::Closed => wrapped("sh", &["-c", "exec \"$0\" \"$@\" <&-", program]),
+            Stdin::Terminal => wrapped("python3", &["-c", IN_A_TERMINAL, program]),
+            _ => Command::new(program),
         };
         command.args(&self.arguments).current_dir(&self.directory);
         for (name, _) in std::env::vars_os() {
@@ -256,6 +261,16 @@ impl<'a> Call<'a> {
         }
         command
     }
+}
+
+/// Runs a program on a terminal of its own and ends as it ended.
+const IN_A_TERMINAL: &str =
+    "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
+
+fn wrapped(program: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new(program);
+    command.args(arguments);
+    command
 }
 
 fn send_lines(pipe: ChildStdout, lines: &Sender<String>) {

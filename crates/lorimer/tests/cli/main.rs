@@ -21,4 +21,5 @@ mod shell;
 mod signals;
 mod streams;
 mod usage;
+mod watched;
 mod window;

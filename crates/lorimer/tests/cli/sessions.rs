@@ -260,3 +260,23 @@ fn a_log_without_a_header_is_left_alone() {
     assert!(line.contains("session.jsonl"), "{line}");
     assert_eq!(fs::read_to_string(&path).expect("a log"), emptied);
 }
+
+#[test]
+fn a_refused_run_leaves_its_session_as_it_is() {
+    let (lab, server) = with_a_session();
+    let log = lab.log();
+    let ended = lab.run(&server, &["--continue", "go on"]).without("DEEPSEEK_API_KEY").end();
+    assert!(ended.complaint(2).contains("DEEPSEEK_API_KEY"));
+    assert_eq!(lab.log().raw(), log.raw());
+}
+#[test]
+fn looking_changes_nothing() {
+    let (lab, _server) = with_a_session();
+    let (path, torn) = damage(&lab, |log| format!("{log}{{\"type\":\"turn/start\",\"seq\":17"));
+    let shown = lab.lorimer(&["sessions", "show", &lab.log().id()]).end();
+    assert!(shown.answer().ends_with("one\n"), "{shown:?}");
+    lab.lorimer(&["sessions", "list"]).end().answer();
+    lab.lorimer(&["sessions", "list", "--json"]).end().answer();
+    assert_eq!(fs::read_to_string(&path).expect("a log"), torn);
+    assert_eq!(fs::read_dir(path.parent().expect("a folder")).expect("a folder").count(), 2);
+}

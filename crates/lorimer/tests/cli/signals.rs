@@ -106,15 +106,15 @@ fn is_alive(lab: &Lab) -> bool {
     test_kill_process(pid).is_ok()
 }
 
-/// A command that tells its process id once it runs. The file appears whole.
-fn command(rest: &str) -> serde_json::Value {
-    let command = format!("echo $$ > pid.new; mv pid.new pid; {rest}");
+/// A command that tells its process id once it runs, after its preparation. The file appears whole.
+fn command(first: &str, then: &str) -> serde_json::Value {
+    let command = format!("{first} echo $$ > pid.new; mv pid.new pid; {then}");
     ask("bash", json!({"command": command, "description": "Wait for a signal"}))
 }
 
 #[test]
 fn a_running_command_is_ended_with_the_run() {
-    let (lab, server) = (Lab::new(), Server::scripted(&[command("sleep 600"), say("never")]));
+    let (lab, server) = (Lab::new(), Server::scripted(&[command("", "sleep 600"), say("never")]));
     let running = in_a_command(&lab, &server, &[]);
     running.signal(Signal::TERM);
     assert_eq!(running.end().complaint(143), "lorimer: cancelled");
@@ -127,7 +127,7 @@ fn a_running_command_is_ended_with_the_run() {
 
 #[test]
 fn a_second_interrupt_waits_for_nothing() {
-    let stubborn = command("trap '' TERM INT HUP; while :; do sleep 0.05; done");
+    let stubborn = command("trap '' TERM INT HUP;", "while :; do sleep 0.05; done");
     let (lab, server) = (Lab::new(), Server::scripted(&[stubborn, say("never")]));
     let running = in_a_command(&lab, &server, &["-c", "bash.grace_ms=600000"]);
     running.signal(Signal::INT);
@@ -145,7 +145,7 @@ fn a_second_interrupt_waits_for_nothing() {
 
 #[test]
 fn calls_that_had_not_begun_are_told_so() {
-    let wait = command("sleep 600");
+    let wait = command("", "sleep 600");
     let mut turn = wait;
     let calls = turn["calls"].as_array_mut().expect("calls");
     calls.push(json!({"name": "write", "arguments": {"file_path": "late.txt", "content": "x"}}));
@@ -163,7 +163,7 @@ fn calls_that_had_not_begun_are_told_so() {
 /// The call is in the log before its command begins, so that even a killed run is told truly.
 #[test]
 fn a_killed_run_is_told_to_the_model() {
-    let (lab, server) = (Lab::new(), Server::scripted(&[command("sleep 600"), say("understood")]));
+    let (lab, server) = (Lab::new(), Server::scripted(&[command("", "sleep 600"), say("understood")]));
     drop(in_a_command(&lab, &server, &[]));
     until(|| !is_alive(&lab));
     assert_eq!(lab.run(&server, &["--continue", "go on"]).end().answer(), "understood\n");
