@@ -61,7 +61,7 @@ pub(crate) struct JournalWriter {
 #[derive(Default)]
 struct Shared {
     queue: Mutex<Queue>,
-    /// Told when the thread has to look: at the first event of a batch, at a flush, at the end.
+    /// Told when the thread has to look: at the first event after a while, at a flush, at the end.
     changed: Condvar,
 }
 
@@ -70,6 +70,8 @@ struct Queue {
     events: Vec<Arc<Event>>,
     flushes: Vec<oneshot::Sender<Result<(), JournalError>>>,
     closed: bool,
+    /// Whether the thread sleeps until it is told; otherwise it looks by itself within the longest wait.
+    asleep: bool,
 }
 
 impl Shared {
@@ -91,8 +93,8 @@ impl JournalWriter {
     pub fn append(&self, event: Arc<Event>) {
         let mut queue = self.shared.queue();
         queue.events.push(event);
-        // Only the first event of a batch has to wake the thread, which then waits for the batch to fill.
-        if queue.events.len() == 1 {
+        // Waking a thread costs more than appending, and a thread that has just written looks again by itself.
+        if std::mem::take(&mut queue.asleep) {
             self.shared.changed.notify_one();
         }
     }
@@ -142,19 +144,18 @@ impl Writer {
     fn next_batch(&mut self) -> (Vec<oneshot::Sender<Result<(), JournalError>>>, bool) {
         let shared = Arc::clone(&self.shared);
         let mut queue = shared.queue();
-        let mut due: Option<Instant> = None;
+        let mut due = Instant::now() + self.max_delay;
         while queue.flushes.is_empty() && !queue.closed {
-            if queue.events.is_empty() {
+            let left = due.saturating_duration_since(Instant::now());
+            if !left.is_zero() {
+                queue = shared.changed.wait_timeout(queue, left).unwrap_or_else(PoisonError::into_inner).0;
+            } else if queue.events.is_empty() {
+                queue.asleep = true;
                 queue = shared.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
-                continue;
-            }
-            let left = due
-                .get_or_insert_with(|| Instant::now() + self.max_delay)
-                .saturating_duration_since(Instant::now());
-            if left.is_zero() {
+                due = Instant::now() + self.max_delay;
+            } else {
                 break;
             }
-            queue = shared.changed.wait_timeout(queue, left).unwrap_or_else(PoisonError::into_inner).0;
         }
         self.unwritten.append(&mut queue.events);
         (std::mem::take(&mut queue.flushes), queue.closed)

@@ -116,3 +116,20 @@ fn odd_calls_are_answered_and_the_run_goes_on() {
     assert_eq!(codes, ["UNKNOWN_TOOL", "INVALID_ARGS", "INVALID_ARGS", "INVALID_ARGS", ""]);
     crate::server::check("prefix.py", &server.request_log());
 }
+
+#[test]
+fn a_home_that_cannot_be_written_is_told_once() {
+    let (lab, server) = (Lab::new(), Server::scripted(&[say("never")]));
+    let ended = lab.run(&server, &["go"]).variable("LORIMER_HOME", "/proc/nowhere").end();
+    assert!(ended.complaint(1).contains("cannot save the session"));
+    assert!(server.requests().is_empty());
+}
+
+#[test]
+fn listings_end_quietly_without_a_reader() {
+    let lab = Lab::new();
+    for arguments in [&["models"][..], &["sessions", "list"]] {
+        let ended = lab.lorimer(arguments).stdout(nobody()).end();
+        assert_eq!(ended.code, 0, "{arguments:?}: {ended:?}");
+    }
+}

@@ -205,3 +205,23 @@ fn a_prompt_names_the_workspace_and_a_day_but_no_path_of_the_program() {
             .is_some_and(|text| text.contains(&lab.workspace().display().to_string()))
     );
 }
+
+#[test]
+fn json_of_a_later_run_is_what_that_run_logged() {
+    let (lab, server) = (Lab::new(), Server::scripted(&[say("one"), say("two")]));
+    lab.run(&server, &["--json", "first"]).end().answer();
+    let before = lab.log().events.len();
+    let ended = lab.run(&server, &["--json", "--continue", "second"]).end();
+    let mut lines = ended.json_lines();
+    lines.pop();
+    assert_same(&lines, &lab.log().events[before..]);
+}
+
+#[test]
+fn json_has_the_permission_mode_too() {
+    let (lab, server) = (Lab::new(), Server::scripted(&[say("one")]));
+    let ended = lab.run(&server, &["--json", "--permission-mode", "read-only", "first"]).end();
+    let mut lines = ended.json_lines();
+    lines.pop();
+    assert_same(&lines, &lab.log().events);
+}

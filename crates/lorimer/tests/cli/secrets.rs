@@ -99,6 +99,7 @@ fn errors_that_repeat_the_key_are_cleaned() {
         json!({"status": 401, "body": format!("{{\"error\":{{\"message\":\"bad key {KEY}\"}}}}")}),
     ]);
     told_back(vec![json!({"status": 500, "body": format!("plain words about {KEY}")})]);
+    told_back(vec![json!({"status": 400, "headers": {"x-request-id": format!("id-{KEY}")}, "body": "{}"})]);
     told_back(vec![
         json!({"status": 302, "headers": {"location": format!("http://127.0.0.1:1/?key={KEY}")}, "body": ""}),
     ]);
