@@ -33,7 +33,5 @@ pub fn models(args: &ModelsArgs) -> Result<Exit, CommandError> {
             out.line(format!("  {}/{}{window}{efforts}", provider.id(), model.id));
         }
     }
-    out.finish()
-        .map_err(|error| CommandError::failed(format!("cannot write to standard output: {error}")))?;
-    Ok(Exit::Completed)
+    out.finish_listing()
 }
