@@ -153,21 +153,21 @@ impl Agent {
         let cancel = self.activity.lock().unwrap_or_else(PoisonError::into_inner).cancel.clone();
         let report = turn::run(self, &cancel).await?;
         if cancel.is_cancelled() {
-            inbox::clear(&self.session)?;
             let mut activity = self.activity.lock().unwrap_or_else(PoisonError::into_inner);
             *activity = Activity { cancel: CancellationToken::new(), cause: None };
         }
         Ok(report)
     }
 
-    /// Runs turns until nothing waits, and returns the last one's report.
+    /// Runs turns until nothing waits or one did not end well, and returns the last one's report.
     ///
     /// # Errors
     /// See [`Agent::run_turn`].
     pub async fn run_until_idle(&self) -> Result<TurnReport, AgentError> {
         loop {
             let report = self.run_turn().await?;
-            if self.session.with_log(|log| log.inbox().is_empty()) {
+            let goes_on = matches!(report.reason, TurnEndReason::Completed | TurnEndReason::MaxTokens);
+            if !goes_on || self.session.with_log(|log| log.inbox().is_empty()) {
                 return Ok(report);
             }
         }

@@ -5,9 +5,22 @@ use lorimer_session::{AppendError, Session};
 
 /// Puts a message at the end of a list.
 pub(crate) fn push(session: &Session, target: InboxTarget, message: Message) -> Result<(), AppendError> {
-    let start = session.with_log(|log| log.inbox().list(target).len() as u64);
-    let splice = InboxSpliced { target, start, removed_count: None, inserted: vec![message], outcome: None };
-    session.append(Draft::new(&splice)).map(drop)
+    session
+        .append_with(|log| {
+            let start = log.inbox().list(target).len() as u64;
+            let splice =
+                InboxSpliced { target, start, removed_count: None, inserted: vec![message], outcome: None };
+            Some((Draft::new(&splice), ()))
+        })
+        .map(drop)
+}
+
+/// Whether something waits for the next step or, at the start of a turn, for a turn.
+pub(crate) fn waits(session: &Session, opens_turn: bool) -> bool {
+    session.with_log(|log| {
+        !log.inbox().list(InboxTarget::NextStep).is_empty()
+            || (opens_turn && !log.inbox().list(InboxTarget::NextTurn).is_empty())
+    })
 }
 
 /// Takes what the next step is made of: everything for the next step and, at the start of a turn, one message for the
@@ -34,13 +47,17 @@ fn take(
     most: usize,
     outcome: Option<InboxOutcome>,
 ) -> Result<Vec<Message>, AppendError> {
-    let taken: Vec<Message> =
-        session.with_log(|log| log.inbox().list(target).iter().take(most).cloned().collect());
-    if taken.is_empty() {
-        return Ok(taken);
-    }
-    let removed_count = Some(taken.len() as u64);
-    let splice = InboxSpliced { target, start: 0, removed_count, inserted: Vec::new(), outcome };
-    session.append(Draft::new(&splice))?;
-    Ok(taken)
+    let taken = session.append_with(|log| {
+        let taken: Vec<Message> = log.inbox().list(target).iter().take(most).cloned().collect();
+        let removed_count = Some(taken.len() as u64).filter(|count| *count > 0)?;
+        let splice = InboxSpliced {
+            target,
+            start: 0,
+            removed_count: Some(removed_count),
+            inserted: Vec::new(),
+            outcome,
+        };
+        Some((Draft::new(&splice), taken))
+    })?;
+    Ok(taken.unwrap_or_default())
 }

@@ -91,6 +91,9 @@ fn prune(session: &Session, options: &AgentOptions, node: &SurfaceNode) -> Resul
         block.content = vec![ContentBlock::text(shortened)];
     }
     let after = estimate_message_tokens(&message);
+    if after >= before {
+        return Ok(0);
+    }
     session.append(Draft::new(&CompactionPrune {
         shadowed_range: SeqRange { start: node.seq, end: node.seq },
         shadowed_seqs: vec![node.seq],

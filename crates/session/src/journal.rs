@@ -70,6 +70,8 @@ struct Queue {
     events: Vec<Arc<Event>>,
     flushes: Vec<oneshot::Sender<Result<(), JournalError>>>,
     closed: bool,
+    /// Whether the thread has ended; nothing is written any more.
+    dead: bool,
     /// Whether the thread sleeps until it is told; otherwise it looks by itself within the longest wait.
     asleep: bool,
 }
@@ -85,8 +87,11 @@ impl JournalWriter {
     pub fn start(journal: Box<dyn Journal>, max_delay: Duration) -> std::io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let writer = Writer { journal, max_delay, shared: Arc::clone(&shared), unwritten: Vec::new() };
-        let thread =
-            std::thread::Builder::new().name("lorimer-journal".to_owned()).spawn(move || writer.run())?;
+        let ended = Ended(Arc::clone(&shared));
+        let thread = std::thread::Builder::new().name("lorimer-journal".to_owned()).spawn(move || {
+            let _ended = ended;
+            writer.run();
+        })?;
         Ok(Self { shared, thread: Some(thread) })
     }
 
@@ -102,8 +107,12 @@ impl JournalWriter {
     /// Asks for everything appended before to be durable.
     pub fn flush(&self) -> oneshot::Receiver<Result<(), JournalError>> {
         let (done, result) = oneshot::channel();
-        self.shared.queue().flushes.push(done);
-        self.shared.changed.notify_one();
+        let mut queue = self.shared.queue();
+        // Dropping `done` tells the caller that there is nobody left to write.
+        if !queue.dead {
+            queue.flushes.push(done);
+            self.shared.changed.notify_one();
+        }
         result
     }
 }
@@ -115,6 +124,17 @@ impl Drop for JournalWriter {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+    }
+}
+
+/// Tells those who wait when the thread has ended, also by a panic.
+struct Ended(Arc<Shared>);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let mut queue = self.0.queue();
+        queue.dead = true;
+        queue.flushes.clear();
     }
 }
 

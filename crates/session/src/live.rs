@@ -75,7 +75,26 @@ impl Session {
     /// # Errors
     /// When the event does not fit the log, which is then unchanged.
     pub fn append(&self, draft: Draft) -> Result<u64, AppendError> {
+        self.append_to(&mut self.state(), draft)
+    }
+
+    /// Appends what `make` makes of the fold, with nothing appended in between. `None` appends nothing. Do not call
+    /// back into the session from `make`.
+    ///
+    /// # Errors
+    /// When the event does not fit the log, which is then unchanged.
+    pub fn append_with<R>(
+        &self,
+        make: impl FnOnce(&Log) -> Option<(Draft, R)>,
+    ) -> Result<Option<R>, AppendError> {
         let mut state = self.state();
+        match make(&state.log) {
+            Some((draft, made)) => self.append_to(&mut state, draft).map(|_| Some(made)),
+            None => Ok(None),
+        }
+    }
+
+    fn append_to(&self, state: &mut State, draft: Draft) -> Result<u64, AppendError> {
         let event = draft.into_event(state.log.next_seq(), now_ms());
         state.log.apply(&event).map_err(|source| AppendError { session: self.id.clone(), source })?;
         let seq = event.seq;

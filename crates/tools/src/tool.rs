@@ -83,7 +83,7 @@ pub trait Tool: Send + Sync + 'static {
     /// What the model is shown.
     fn render(&self, args: &Self::Args, output: &Self::Output) -> Vec<ContentBlock>;
 
-    /// What is stored beside the result for its card. Asked only for calls that a model made directly.
+    /// What is stored beside the result for its card. Kept only for calls that a model made directly.
     fn presentation_meta(&self, _args: &Self::Args, _output: &Self::Output) -> Option<Value> {
         None
     }

@@ -1,6 +1,6 @@
 //! Checking and converting arguments (core spec 3.3).
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use crate::outcome::ToolError;
 
@@ -56,6 +56,7 @@ fn convert(schema: &Value, value: Value) -> Value {
         other => other,
     };
     match value {
+        Value::Number(number) if wanted == "integer" => Value::Number(whole(number)),
         Value::Object(map) if wanted == "object" => Value::Object(convert_members(schema, map)),
         Value::Array(items) if wanted == "array" => match schema.get("items") {
             Some(inner) => Value::Array(items.into_iter().map(|item| convert(inner, item)).collect()),
@@ -88,7 +89,7 @@ fn convert_members(schema: &Value, map: Map<String, Value>) -> Map<String, Value
 fn reread(wanted: &str, text: String) -> Value {
     let fits = |value: &Value| match wanted {
         "number" => value.is_number(),
-        "integer" => value.is_i64() || value.is_u64(),
+        "integer" => has_type("integer", value),
         "boolean" => value.is_boolean(),
         "array" => value.is_array(),
         "object" => value.is_object(),
@@ -97,6 +98,18 @@ fn reread(wanted: &str, text: String) -> Value {
     match serde_json::from_str::<Value>(text.trim()) {
         Ok(value) if fits(&value) => value,
         _ => Value::String(text),
+    }
+}
+
+/// `10.0` as `10`, when nothing is lost.
+fn whole(number: Number) -> Number {
+    /// From here on not every whole number has a float of its own.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    match number.as_f64() {
+        Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < EXACT => {
+            Number::from(float as i64)
+        }
+        _ => number,
     }
 }
 

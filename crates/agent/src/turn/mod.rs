@@ -31,6 +31,9 @@ pub(crate) async fn run(agent: &Agent, cancel: &CancellationToken) -> Result<Tur
     session.append(Draft::new(&TurnStart { turn }))?;
     let mut run = TurnRun { agent, cancel, turn, steps: 0, text: String::new() };
     let reason = run.steps().await?;
+    if cancel.is_cancelled() {
+        inbox::clear(session)?;
+    }
     session.append(Draft::new(&TurnEnd { turn, reason: reason.clone() }))?;
     let unsaved = session.flush().await.err();
     let usage = session.with_log(|log| usage_since(log.usage(), &usage_before));
@@ -50,18 +53,21 @@ impl TurnRun<'_> {
     async fn steps(&mut self) -> Result<TurnEndReason, AppendError> {
         let mut finished: Option<TurnEndReason> = None;
         loop {
-            let claimed = inbox::claim(&self.agent.session, self.steps == 0)?;
+            let opens_turn = self.steps == 0;
+            let waits = inbox::waits(&self.agent.session, opens_turn);
             match &finished {
-                None if self.steps == 0 && claimed.is_empty() => return Ok(TurnEndReason::Completed),
-                Some(reason) if claimed.is_empty() => return Ok(reason.clone()),
+                None if opens_turn && !waits => return Ok(TurnEndReason::Completed),
+                Some(reason) if !waits => return Ok(reason.clone()),
                 _ => {}
             }
+            // What waits is only taken by a step that runs.
             if self.cancel.is_cancelled() {
                 return Ok(self.aborted());
             }
             if let Some(limit) = self.agent.options.max_steps.filter(|limit| self.steps >= *limit) {
                 return Ok(step_limit(limit));
             }
+            let claimed = inbox::claim(&self.agent.session, opens_turn)?;
             let outcome = self.step(claimed).await?;
             match outcome {
                 StepOutcome::Continue => {}

@@ -1,5 +1,7 @@
 //! The inbox: messages that wait for a turn or a step (core spec 1.5).
 
+use std::collections::HashSet;
+
 use lorimer_protocol::{InboxSpliced, InboxTarget, Message, MessageId};
 
 /// Two ordered lists of waiting messages.
@@ -23,12 +25,7 @@ impl Inbox {
         self.next_turn.is_empty() && self.next_step.is_empty()
     }
 
-    /// Whether a message waits in either list.
-    pub fn contains(&self, id: &MessageId) -> bool {
-        self.next_turn.iter().chain(&self.next_step).any(|message| message.id == *id)
-    }
-
-    /// Replays one logged splice.
+    /// Replays one logged splice. A refused one changes nothing.
     ///
     /// # Errors
     /// When its bounds are outside the list or an inserted message waits already.
@@ -38,22 +35,17 @@ impl Inbox {
         if splice.start > length || end > length {
             return Err("invalid inbox splice".to_owned());
         }
-        let (start, end) = (splice.start as usize, end as usize);
-        let list = match splice.target {
-            InboxTarget::NextTurn => &mut self.next_turn,
-            InboxTarget::NextStep => &mut self.next_step,
+        let range = splice.start as usize..end as usize;
+        let (list, other) = match splice.target {
+            InboxTarget::NextTurn => (&mut self.next_turn, &self.next_step),
+            InboxTarget::NextStep => (&mut self.next_step, &self.next_turn),
         };
-        list.drain(start..end);
-        for message in &splice.inserted {
-            if self.contains(&message.id) {
-                return Err(format!("message \"{}\" is already pending", message.id));
-            }
+        let staying = list[..range.start].iter().chain(&list[range.end..]).chain(other);
+        let mut ids: HashSet<&MessageId> = staying.map(|message| &message.id).collect();
+        if let Some(twice) = splice.inserted.iter().find(|message| !ids.insert(&message.id)) {
+            return Err(format!("message \"{}\" is already pending", twice.id));
         }
-        let list = match splice.target {
-            InboxTarget::NextTurn => &mut self.next_turn,
-            InboxTarget::NextStep => &mut self.next_step,
-        };
-        list.splice(start..start, splice.inserted);
+        list.splice(range, splice.inserted);
         Ok(())
     }
 }

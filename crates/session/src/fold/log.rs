@@ -291,7 +291,7 @@ impl Log {
         if seq0 != self.next_seq {
             return Err(FoldError::Seq { expected: self.next_seq, got: seq0 });
         }
-        self.next_seq += count;
+        self.next_seq = seq0.checked_add(count).ok_or(FoldError::Seq { expected: seq0, got: u64::MAX })?;
         self.last_time = last_time;
         self.last_kind_is_end_seed = false;
         Ok(())

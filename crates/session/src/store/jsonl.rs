@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lorimer_protocol::{Event, SessionHeader, pack_rows};
+use lorimer_protocol::{Event, SessionHeader, StoredRow, pack_rows};
 
 use super::lock::{LockError, SessionLock};
 use super::{LOG_FILE, StoreOptions};
@@ -23,7 +23,12 @@ pub(super) struct JsonlJournal {
 
 struct OpenLog {
     file: File,
+    /// Bytes that are whole batches.
     length: u64,
+    /// Whether part of a batch may stand behind `length`.
+    dirty: bool,
+    /// Whether the folder's entry of the log is not known to be on disk.
+    unsynced_entry: bool,
     _lock: SessionLock,
 }
 
@@ -47,24 +52,24 @@ impl JsonlJournal {
         lock: SessionLock,
         options: &StoreOptions,
     ) -> Self {
-        let open = Some(OpenLog { file, length, _lock: lock });
+        let open = Some(OpenLog { file, length, dirty: false, unsynced_entry: false, _lock: lock });
         Self { path, header: None, open, pack_chunks: options.pack_chunks, sync: options.sync }
     }
 
-    fn encode(&self, out: &mut Vec<u8>, events: &[Arc<Event>]) {
+    fn encode(&self, out: &mut Vec<u8>, events: &[Arc<Event>]) -> std::io::Result<()> {
         if !self.pack_chunks || !events.iter().any(|event| event.kind == "assistant/chunk") {
-            events.iter().for_each(|event| encode_event(out, event));
-            return;
+            return events.iter().try_for_each(|event| encode_event(out, event));
         }
         for row in pack_rows(events.iter().map(Arc::as_ref)) {
             match row {
-                lorimer_protocol::StoredRow::Event(event) => encode_event(out, &event),
-                lorimer_protocol::StoredRow::Chunks(chunks) => {
+                StoredRow::Event(event) => encode_event(out, &event)?,
+                StoredRow::Chunks(chunks) => {
                     out.extend_from_slice(chunks.to_json().as_bytes());
                     out.push(b'\n');
                 }
             }
         }
+        Ok(())
     }
 
     /// Publishes header and first batch together: a private file is filled, synced and linked to its final name.
@@ -80,40 +85,63 @@ impl JsonlJournal {
         })?;
         let mut bytes = header.to_json().into_bytes();
         bytes.push(b'\n');
-        self.encode(&mut bytes, events);
+        let header_length = bytes.len() as u64;
+        self.encode(&mut bytes, events)?;
         let temporary = self.path.with_extension(format!("jsonl.{}.tmp", uuid::Uuid::new_v4().simple()));
         let result = publish(&temporary, &self.path, &bytes, self.sync);
         // Whether or not it was published, the private name goes.
         let _ = std::fs::remove_file(&temporary);
         let file = result?;
+        self.header = None;
+        // Until the folder's entry is on disk the batch does not count as written.
+        let log = self.open.insert(OpenLog {
+            file,
+            length: header_length,
+            dirty: true,
+            unsynced_entry: true,
+            _lock: lock,
+        });
         if self.sync {
             sync_directory(directory)?;
         }
-        self.open = Some(OpenLog { file, length: bytes.len() as u64, _lock: lock });
-        self.header = None;
+        (log.length, log.dirty, log.unsynced_entry) = (bytes.len() as u64, false, false);
         Ok(())
     }
 
     fn append(&mut self, events: &[Arc<Event>]) -> std::io::Result<()> {
         let mut bytes = Vec::new();
-        self.encode(&mut bytes, events);
-        let sync = self.sync;
+        self.encode(&mut bytes, events)?;
+        let (sync, directory) = (self.sync, self.path.parent().unwrap_or(Path::new(".")));
         let Some(log) = &mut self.open else {
             return Err(std::io::Error::other("the log is not open"));
         };
+        log.clean()?;
+        if log.unsynced_entry && sync {
+            sync_directory(directory)?;
+            log.unsynced_entry = false;
+        }
+        log.dirty = true;
         let written =
             log.file.write_all(&bytes).and_then(|()| if sync { log.file.sync_data() } else { Ok(()) });
-        match written {
-            Ok(()) => {
-                log.length += bytes.len() as u64;
-                Ok(())
-            }
-            Err(error) => {
-                // The batch is tried again as a whole, so nothing of it may stay.
-                log.file.set_len(log.length)?;
-                Err(error)
-            }
+        if let Err(error) = written {
+            // The batch is tried again as a whole, so nothing of it may stay. If that fails too, it is done next time.
+            let _ = log.clean();
+            return Err(error);
         }
+        log.length += bytes.len() as u64;
+        log.dirty = false;
+        Ok(())
+    }
+}
+
+impl OpenLog {
+    /// Cuts off what a failed batch may have left.
+    fn clean(&mut self) -> std::io::Result<()> {
+        if self.dirty {
+            self.file.set_len(self.length)?;
+            self.dirty = false;
+        }
+        Ok(())
     }
 }
 
@@ -124,13 +152,10 @@ impl Journal for JsonlJournal {
     }
 }
 
-fn encode_event(out: &mut Vec<u8>, event: &Event) {
-    let before = out.len();
-    if serde_json::to_writer(&mut *out, event).is_err() {
-        out.truncate(before);
-        return;
-    }
+fn encode_event(out: &mut Vec<u8>, event: &Event) -> std::io::Result<()> {
+    serde_json::to_writer(&mut *out, event)?;
     out.push(b'\n');
+    Ok(())
 }
 
 fn publish(temporary: &Path, path: &Path, bytes: &[u8], sync: bool) -> std::io::Result<File> {

@@ -69,8 +69,37 @@ struct PackedLine {
 
 #[derive(Deserialize)]
 struct PackedData {
-    #[serde(default)]
     dt: Vec<i64>,
+    #[serde(alias = "args")]
+    texts: Vec<TextMember>,
+}
+
+/// A member that is text; the text itself does not matter here.
+struct TextMember;
+
+impl<'de> Deserialize<'de> for TextMember {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct IsText;
+        impl serde::de::Visitor<'_> for IsText {
+            type Value = TextMember;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("text")
+            }
+            fn visit_str<E>(self, _text: &str) -> Result<TextMember, E> {
+                Ok(TextMember)
+            }
+        }
+        deserializer.deserialize_str(IsText)
+    }
+}
+
+impl PackedLine {
+    /// How many events the row holds and when the last one was.
+    fn extent(&self) -> Option<(u64, i64)> {
+        let count = self.data.texts.len();
+        let last = self.data.dt.iter().try_fold(self.time0, |time, gap| time.checked_add(*gap))?;
+        (count == self.data.dt.len() + 1).then_some((count as u64, last))
+    }
 }
 
 /// Folds a whole log.
@@ -124,7 +153,9 @@ fn apply_line(log: &mut Log, body: &[u8]) -> Result<(), LineError> {
         || body.starts_with(b"{\"type\":\"tool-call-chunks\"")
     {
         let row: PackedLine = parse(body)?;
-        let (count, last) = (row.data.dt.len() as u64 + 1, row.time0 + row.data.dt.iter().sum::<i64>());
+        let Some((count, last)) = row.extent() else {
+            return Err(LineError::Problem("malformed packed row: dt and members do not match".to_owned()));
+        };
         return log.skip_chunks(row.seq0, count, last).map_err(|error| LineError::Problem(error.to_string()));
     }
     let line: EventLine<'_> = parse(body)?;
