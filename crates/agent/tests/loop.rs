@@ -368,3 +368,33 @@ async fn a_model_that_repeats_an_id_still_gets_one_result_each() {
     assert_eq!(report.reason, TurnEndReason::Completed);
     assert_eq!(lab.data_of("tool/result").len(), 2);
 }
+
+#[tokio::test]
+async fn what_waits_at_the_step_limit_is_not_lost() {
+    let call = || Reply::calls(&[("c", "echo", r#"{"text":"defer"}"#)]);
+    let mut lab = lab_with(vec![call()], |options| options.max_steps = Some(1));
+    lab.ask("go").await;
+    let waiting =
+        lab.agent.session().with_log(|log| log.inbox().list(lorimer_protocol::InboxTarget::NextStep).len());
+    assert_eq!(waiting, 1, "the deferred message waits for the session to go on");
+    assert_eq!(check_invariants(&lab.seen), []);
+}
+
+#[tokio::test]
+async fn messages_queued_at_once_keep_the_log_whole() {
+    let lab = lab(vec![]);
+    let agent = Arc::new(lab.agent);
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let agent = Arc::clone(&agent);
+            scope.spawn(move || {
+                for at in 0..50 {
+                    agent.steer(&format!("{thread}-{at}")).expect("queued");
+                }
+            });
+        }
+    });
+    let waiting =
+        agent.session().with_log(|log| log.inbox().list(lorimer_protocol::InboxTarget::NextStep).len());
+    assert_eq!(waiting, 200);
+}

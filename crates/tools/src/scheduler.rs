@@ -66,6 +66,24 @@ struct Slot {
     ran: Option<Result<Ran, ToolError>>,
 }
 
+/// The started calls of a group, in model order.
+struct Pool<'a> {
+    slots: Vec<Slot>,
+    bodies: FuturesUnordered<Body<'a>>,
+    committed: usize,
+    /// Why nothing further may start.
+    failed: Option<JournalError>,
+}
+
+impl Pool<'_> {
+    fn take(&mut self, ended: Result<(usize, Result<Ran, ToolError>), JournalError>) {
+        match ended {
+            Ok((at, ran)) => self.slots[at].ran = Some(ran),
+            Err(error) => self.failed = Some(error),
+        }
+    }
+}
+
 type Body<'a> = BoxFuture<'a, Result<(usize, Result<Ran, ToolError>), JournalError>>;
 
 impl<'a> Scheduler<'a> {
@@ -73,8 +91,8 @@ impl<'a> Scheduler<'a> {
     /// model order.
     ///
     /// # Errors
-    /// When the log cannot be written. Started bodies have ended by then; calls without a result are closed by
-    /// recovery.
+    /// When the log cannot be written, which no further call survives, or refuses an event. Calls without a result are
+    /// closed by recovery.
     pub async fn run(&self, calls: Vec<CallRequest>) -> Result<BatchEnd, SchedulerError> {
         let mut end = BatchEnd::default();
         let mut waiting: VecDeque<CallRequest> = calls.into();
@@ -104,62 +122,72 @@ impl<'a> Scheduler<'a> {
         width: usize,
         end: &mut BatchEnd,
     ) -> Result<(), SchedulerError> {
-        let mut slots: Vec<Slot> = Vec::new();
-        let mut bodies: FuturesUnordered<Body<'_>> = FuturesUnordered::new();
-        let (mut committed, mut open) = (0, true);
+        let mut pool =
+            Pool { slots: Vec::new(), bodies: FuturesUnordered::new(), committed: 0, failed: None };
+        let mut open = true;
         loop {
-            while open && bodies.len() < width && !self.cancel.is_cancelled() {
-                let next = waiting.front().filter(|call| {
-                    slots.is_empty() || (parallel && self.concurrency(call) == Concurrency::Parallel)
-                });
-                if next.is_none() {
-                    open = false;
+            while open && pool.failed.is_none() && pool.bodies.len() < width && !self.cancel.is_cancelled() {
+                let fits = |call: &&CallRequest| {
+                    pool.slots.is_empty() || (parallel && self.concurrency(call) == Concurrency::Parallel)
+                };
+                if waiting.front().filter(fits).is_none() {
                     break;
                 }
                 if let Some(call) = waiting.pop_front() {
-                    bodies.push(self.start(&call, &mut slots).await?);
+                    self.start_beside(&call, &mut pool).await?;
                 }
                 open = parallel;
             }
-            let Some(ended) = bodies.next().await else {
-                return Ok(());
-            };
-            let (at, ran) = match ended {
-                Ok(ended) => ended,
-                Err(error) => {
-                    // Nothing further starts; what runs is awaited.
-                    while bodies.next().await.is_some() {}
-                    return Err(error.into());
-                }
-            };
-            slots[at].ran = Some(ran);
-            while let Some(slot) = slots.get_mut(committed)
-                && let Some(ran) = slot.ran.take()
-            {
-                let outcome = self.outcome(ran).await;
-                self.commit(&slots[committed].call_id, slots[committed].call_seq, outcome, end)?;
-                committed += 1;
+            match pool.bodies.next().await {
+                Some(ended) => pool.take(ended),
+                None => return pool.failed.map_or(Ok(()), |error| Err(error.into())),
             }
+            self.commit_ready(&mut pool, end).await?;
         }
     }
 
-    /// Logs a call, takes it through everything before its body, and returns its body. The body waits until the
-    /// call is on disk.
-    async fn start(&self, call: &CallRequest, slots: &mut Vec<Slot>) -> Result<Body<'a>, SchedulerError> {
+    /// Starts a call while the bodies before it go on: a question to a person holds up nobody else.
+    async fn start_beside(&self, call: &CallRequest, pool: &mut Pool<'a>) -> Result<(), AppendError> {
         let call_seq = self.log_call(call)?;
-        let at = slots.len();
-        slots.push(Slot { call_id: call.call_id.clone(), call_seq, ran: None });
+        let at = pool.slots.len();
+        pool.slots.push(Slot { call_id: call.call_id.clone(), call_seq, ran: None });
+        let preparing = contained(self.pipeline.prepare(call, Arc::clone(self.session), self.cancel.clone()));
+        futures_util::pin_mut!(preparing);
+        let prepared = loop {
+            tokio::select! {
+                biased;
+                prepared = &mut preparing => break prepared,
+                Some(ended) = pool.bodies.next(), if !pool.bodies.is_empty() => pool.take(ended),
+            }
+        };
+        pool.bodies.push(self.body(at, prepared));
+        Ok(())
+    }
+
+    /// A body, which waits until its call is on disk.
+    fn body(&self, at: usize, prepared: Result<Prepared, ToolError>) -> Body<'a> {
         let (pipeline, session) = (self.pipeline, Arc::clone(self.session));
-        let prepared: Result<Prepared, ToolError> =
-            contained(pipeline.prepare(call, Arc::clone(&session), self.cancel.clone())).await;
-        Ok(Box::pin(async move {
+        Box::pin(async move {
             session.flush().await?;
             let ran = match prepared {
                 Ok(prepared) => contained(pipeline.run(prepared)).await,
                 Err(error) => Err(error),
             };
             Ok((at, ran))
-        }))
+        })
+    }
+
+    /// Commits, in model order, what has ended.
+    async fn commit_ready(&self, pool: &mut Pool<'a>, end: &mut BatchEnd) -> Result<(), AppendError> {
+        while let Some(slot) = pool.slots.get_mut(pool.committed)
+            && let Some(ran) = slot.ran.take()
+        {
+            let (call_id, call_seq) = (slot.call_id.clone(), slot.call_seq);
+            let outcome = self.outcome(ran).await;
+            self.commit(&call_id, call_seq, outcome, end)?;
+            pool.committed += 1;
+        }
+        Ok(())
     }
 
     async fn outcome(&self, ran: Result<Ran, ToolError>) -> Outcome {

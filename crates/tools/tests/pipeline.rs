@@ -584,3 +584,45 @@ fn schemas_are_in_the_shared_subset() {
          \"list\":{\"type\":\"array\",\"description\":\"A list.\",\"items\":{\"type\":\"string\"}}},\"required\":[\"act\"]}"
     );
 }
+
+/// Asks a person who answers only when told to.
+struct Slow(Arc<tokio::sync::Notify>);
+
+impl Approver for Slow {
+    fn ask(&self, _request: ApprovalRequest) -> BoxFuture<'_, ApprovalOutcome> {
+        Box::pin(async {
+            self.0.notified().await;
+            ApprovalOutcome::AllowedOnce
+        })
+    }
+}
+
+/// Asks about calls that say so.
+struct AskAbout(&'static str);
+
+impl Policy for AskAbout {
+    fn before<'a>(&'a self, call: &'a ToolContext) -> BoxFuture<'a, Verdict> {
+        let asked = call.arguments["act"] == self.0;
+        Box::pin(async move { if asked { Verdict::Ask { reason: None } } else { Verdict::Allow } })
+    }
+}
+
+#[tokio::test]
+async fn a_question_does_not_hold_up_the_calls_before_it() {
+    let (probe, answer) = (Probe::new("read", Concurrency::Parallel), Arc::new(tokio::sync::Notify::new()));
+    let pipeline = builder(std::slice::from_ref(&probe))
+        .policy(Arc::new(AskAbout("asked")))
+        .approver(Arc::new(Slow(answer.clone())))
+        .build();
+    let trace = probe.trace.clone();
+    tokio::spawn(async move {
+        // The answer comes only after the first call has run.
+        while trace.lock().expect("unpoisoned").is_empty() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        answer.notify_one();
+    });
+    let calls = vec![request("read", "c1", r#"{"act":"x"}"#), request("read", "c2", r#"{"act":"asked"}"#)];
+    let (events, _) = run(&pipeline, calls, CancellationToken::new(), 10).await;
+    assert_eq!(order(&events), ["call c1", "call c2", "result c1", "result c2"]);
+}
