@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use lorimer_model::{ModelError, ModelInfo, Provider};
 use lorimer_protocol::{
-    AbortCause, Draft, InboxTarget, Message, PermissionMode, RequestHeader, SandboxModeEvent, Source,
-    TokenUsage, TurnEndReason,
+    AbortCause, Draft, EventData, InboxTarget, Message, PermissionMode, RequestHeader, SandboxModeEvent,
+    Source, TokenUsage, TurnEnd, TurnEndReason,
 };
 use lorimer_session::{AppendError, JournalError, Session};
 use lorimer_tools::Pipeline;
@@ -137,6 +137,25 @@ impl Agent {
         let mut activity = self.activity.lock().unwrap_or_else(PoisonError::into_inner);
         activity.cause.get_or_insert(cause);
         activity.cancel.cancel();
+    }
+
+    /// Ends an open turn in the log at once, without waiting for whatever runs: what has no result gets the one of an
+    /// interrupted call, and what waits is thrown away. Nothing may run on this agent afterwards.
+    ///
+    /// # Errors
+    /// When the log refuses an event.
+    pub fn close_now(&self, cause: AbortCause) -> Result<(), AgentError> {
+        for event in self.session.with_log(lorimer_session::closers) {
+            if event.kind != TurnEnd::TYPE {
+                self.session.append(Draft::from(event))?;
+            }
+        }
+        inbox::clear(&self.session)?;
+        if let Some(turn) = self.session.with_log(|log| log.turn().open_turn()) {
+            let reason = TurnEndReason::Aborted { reason: cause };
+            self.session.append(Draft::new(&TurnEnd { turn, reason }))?;
+        }
+        Ok(())
     }
 
     /// Why the running turn was cancelled.

@@ -42,6 +42,102 @@ pub enum Command {
     /// Show which models are configured and what each provider needs
     #[command(after_help = "Example:\n  lorimer models")]
     Models(ModelsArgs),
+    /// Start a session that goes on from a point of another one
+    #[command(after_help = "Example:\n  lorimer fork 3f2a --turn 2")]
+    Fork(ForkArgs),
+    /// Show and change settings
+    #[command(subcommand_negates_reqs = true, after_help = CONFIG_EXAMPLES)]
+    Config(ConfigArgs),
+    /// Store a provider's key in a file that only you can read
+    #[command(after_help = "Example:\n  lorimer login deepseek")]
+    Login(LoginArgs),
+    /// Let a folder's own configuration count
+    #[command(after_help = "Example:\n  lorimer trust ~/src/project")]
+    Trust(TrustArgs),
+    /// Say what works here, what does not, and what to do about it
+    #[command(after_help = "Example:\n  lorimer doctor")]
+    Doctor,
+    /// Print a completion script for a shell
+    #[command(
+        after_help = "Example:\n  lorimer completions bash > ~/.local/share/bash-completion/completions/lorimer"
+    )]
+    Completions {
+        /// bash, elvish, fish, powershell or zsh
+        shell: clap_complete::Shell,
+    },
+}
+
+const CONFIG_EXAMPLES: &str = "Examples:
+  lorimer config                            every setting, its value and where it came from
+  lorimer config get bash.timeout_ms
+  lorimer config set model ollama/llama3.2
+  lorimer config schema > settings.schema.json";
+
+/// `lorimer fork`
+#[derive(Debug, Args)]
+pub struct ForkArgs {
+    /// The session's id or its beginning
+    pub id: String,
+    /// Go on after this turn [default: the last one]
+    #[arg(long, value_name = "N")]
+    pub turn: Option<u64>,
+}
+
+/// `lorimer config`
+#[derive(Debug, Args)]
+pub struct ConfigArgs {
+    /// What to do; without it, everything is shown
+    #[command(subcommand)]
+    pub command: Option<ConfigCommand>,
+    /// The workspace [default: the current folder]
+    #[arg(short = 'C', long = "cd", value_name = "DIR", global = true, value_hint = ValueHint::DirPath)]
+    pub directory: Option<PathBuf>,
+    /// Override a setting; may be repeated
+    #[arg(short = 'c', long = "config", value_name = "KEY=VALUE", global = true)]
+    pub config: Vec<String>,
+}
+
+/// `lorimer config …`
+#[derive(Debug, Subcommand)]
+pub enum ConfigCommand {
+    /// Print one setting's value
+    #[command(after_help = "Example:\n  lorimer config get model")]
+    Get {
+        /// The setting
+        key: String,
+    },
+    /// Write one setting to the home's file; comments stay
+    #[command(after_help = "Example:\n  lorimer config set max_steps 50")]
+    Set {
+        /// The setting
+        key: String,
+        /// Its value: TOML, or plain text
+        value: String,
+    },
+    /// Print the path of the home's file
+    #[command(after_help = "Example:\n  $EDITOR \"$(lorimer config path)\"")]
+    Path,
+    /// Print a JSON Schema of the file, for editors
+    #[command(after_help = "Example:\n  lorimer config schema > settings.schema.json")]
+    Schema,
+}
+
+/// `lorimer login`
+#[derive(Debug, Args)]
+pub struct LoginArgs {
+    /// The provider [default: the configured model's]
+    pub provider: Option<String>,
+}
+
+/// `lorimer trust`
+#[derive(Debug, Args)]
+pub struct TrustArgs {
+    /// The folder [default: the current folder]
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub directory: Option<PathBuf>,
+    /// Take the trust back
+    #[arg(long)]
+    pub forget: bool,
 }
 
 /// `lorimer run`
@@ -74,6 +170,18 @@ pub struct RunArgs {
     /// Most steps of this turn
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_steps: Option<u64>,
+    /// How much the model is to think, where it offers that
+    #[arg(long, value_name = "EFFORT")]
+    pub effort: Option<String>,
+    /// Text that is added to the end of the system prompt
+    #[arg(long, value_name = "TEXT")]
+    pub append_system_prompt: Option<String>,
+    /// End the turn when its replies have cost this much, in US dollars
+    #[arg(long, value_name = "USD")]
+    pub max_cost: Option<f64>,
+    /// Let the workspace's own configuration count for this run
+    #[arg(long)]
+    pub trust_workspace: bool,
     /// Write the final answer to this file as well
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,

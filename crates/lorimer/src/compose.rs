@@ -10,12 +10,13 @@ use lorimer_model::{
 use lorimer_process::{Runner, Supervisor};
 use lorimer_session::{Session, Store, StoreOptions};
 use lorimer_toolbox::{
-    BashOptions, BashTool, EditOptions, EditTool, GlobTool, GrepTool, ReadOptions, ReadTool, SearchOptions,
-    TodoWriteTool, WriteOptions, WriteTool,
+    BashOptions, BashTool, EditOptions, EditTool, GlobTool, GrepTool, ModeFence, ReadOptions, ReadTool,
+    SearchOptions, TodoWriteTool, WriteFence, WriteOptions, WriteTool,
 };
 use lorimer_tools::{Pipeline, PipelineBuilder, RepeatReminder, SpillPolicy};
 
 use crate::exit::CommandError;
+use crate::routes;
 use crate::settings::Settings;
 
 /// The sessions of a home.
@@ -28,43 +29,6 @@ pub fn store(settings: &Settings, home: &Path) -> Store {
     Store::new(home, options)
 }
 
-/// Every provider there is, ready or not.
-pub fn providers(settings: &Settings) -> Registry {
-    let mut registry = Registry::new();
-    let overrides = ChatOverrides {
-        base_url: settings.deepseek_base_url.clone(),
-        key_variable: settings.deepseek_key_variable.clone(),
-        default_context_window: settings.request_context_window_tokens,
-        idle_timeout_ms: Some(settings.request_idle_timeout_ms),
-        content_timeout_ms: Some(settings.request_content_timeout_ms),
-        connect_timeout_ms: Some(settings.request_connect_timeout_ms),
-        ..ChatOverrides::default()
-    };
-    registry.add(Arc::new(lorimer_model::deepseek(|name| std::env::var(name).ok(), overrides)));
-    registry.add(Arc::new(OfflineProvider::new()));
-    registry
-}
-
-/// The provider and model id of a route; a route without a model takes the provider's first.
-///
-/// # Errors
-/// When there is no such provider.
-pub fn route(registry: &Registry, route: &str) -> Result<(Arc<dyn Provider>, String), ModelError> {
-    let (name, model) = split_route(route);
-    let provider = registry.get(name)?;
-    let model = match model {
-        Some(model) => model.to_owned(),
-        None => provider.models().into_iter().next().map(|model| model.id).ok_or_else(|| {
-            ModelError::UnknownModel {
-                provider: provider.id().to_owned(),
-                model: String::new(),
-                nearest: None,
-            }
-        })?,
-    };
-    Ok((provider, model))
-}
-
 /// An agent on a session.
 ///
 /// # Errors
@@ -75,9 +39,12 @@ pub fn agent(
     cwd: &Path,
     session: Arc<Session>,
 ) -> Result<Agent, CommandError> {
-    let registry = providers(settings);
+    let registry = routes::providers(settings, home)?;
     let (provider, model) =
-        route(&registry, &settings.model).map_err(|error| CommandError::usage(error.to_string()))?;
+        routes::route(&registry, &settings.model).map_err(|error| CommandError::usage(error.to_string()))?;
+    if let Some(missing) = provider.missing() {
+        return Err(CommandError::usage(format!("{missing}{}", offered_locally(settings))));
+    }
     let retry_policy = RetryPolicy {
         max_retries: u32::try_from(settings.retry_max_retries).unwrap_or(u32::MAX),
         initial_delay_ms: settings.retry_initial_delay_ms,
@@ -106,27 +73,59 @@ pub fn agent(
         prune_tail_chars: to_usize(settings.context_prune_tail_chars),
         ..AgentOptions::new(model, cwd.to_owned())
     };
-    Ok(Agent::new(session, provider, pipeline(settings, cwd)?, options)?)
+    Ok(Agent::new(session, provider, pipeline(settings, home, cwd)?, options)?)
 }
 
-fn pipeline(settings: &Settings, cwd: &Path) -> Result<Pipeline, CommandError> {
-    let internal =
+/// Servers on this machine that could be used instead.
+fn offered_locally(settings: &Settings) -> String {
+    let found = routes::probe(&routes::local_servers(settings));
+    let offers: Vec<String> = found
+        .iter()
+        .map(|server| match server.models.first() {
+            Some(model) => format!("-m {}/{model}", server.id),
+            None => format!("-m {}/MODEL", server.id),
+        })
+        .collect();
+    if offers.is_empty() { String::new() } else { format!("; running here: {}", offers.join(", ")) }
+}
+
+fn pipeline(settings: &Settings, home: &Path, cwd: &Path) -> Result<Pipeline, CommandError> {
+    let unusable =
         |error: &dyn std::fmt::Display| CommandError::failed(format!("cannot set up the tools: {error}"));
-    let runner = Runner::new(Supervisor::this_program().map_err(|error| internal(&error))?);
-    let mut tools = lorimer_tools::Registry::default();
-    let search = search_options(settings);
-    tools.register(ReadTool::new(read_options(settings))).map_err(|error| internal(&error))?;
-    tools.register(WriteTool::new(write_options(settings))).map_err(|error| internal(&error))?;
-    tools.register(EditTool::new(edit_options(settings))).map_err(|error| internal(&error))?;
-    tools.register(GlobTool::new(search.clone())).map_err(|error| internal(&error))?;
-    tools.register(GrepTool::new(search)).map_err(|error| internal(&error))?;
-    tools.register(BashTool::new(bash_options(settings), runner)).map_err(|error| internal(&error))?;
-    tools.register(TodoWriteTool).map_err(|error| internal(&error))?;
+    let runner = Runner::new(Supervisor::this_program().map_err(|error| unusable(&error))?);
+    let tools = tools(settings, home, runner).map_err(|error| unusable(&error))?;
+    let mut spill = SpillPolicy::new(to_usize(settings.spill_max_inline_bytes));
+    if !settings.origins.contains_key("spill.max_inline_bytes") {
+        spill = spill.with_limit_of("bash", bash_result_bytes(settings));
+    }
     // Spill comes last: it stores what the other policies left.
     Ok(PipelineBuilder::new(tools, cwd.to_owned())
         .policy(Arc::new(RepeatReminder::default()))
-        .policy(Arc::new(SpillPolicy::new(to_usize(settings.spill_max_inline_bytes))))
+        .policy(Arc::new(spill))
         .build())
+}
+
+fn tools(
+    settings: &Settings,
+    home: &Path,
+    runner: Runner,
+) -> Result<lorimer_tools::Registry, lorimer_tools::RegistryError> {
+    let mut tools = lorimer_tools::Registry::default();
+    let search = search_options(settings);
+    tools.register(ReadTool::new(read_options(settings)))?;
+    tools.register(WriteTool::new(write_options(settings, home)))?;
+    tools.register(EditTool::new(edit_options(settings, home)))?;
+    tools.register(GlobTool::new(search.clone()))?;
+    tools.register(GrepTool::new(search))?;
+    tools.register(BashTool::new(bash_options(settings), runner))?;
+    tools.register(TodoWriteTool)?;
+    Ok(tools)
+}
+
+/// The most that a command's result comes to: both streams as far as they are kept, and the lines around them.
+fn bash_result_bytes(settings: &Settings) -> usize {
+    const LINES_AROUND_BYTES: usize = 16 * 1024;
+    2 * (to_usize(settings.bash_head_bytes) + to_usize(settings.bash_tail_bytes)) + LINES_AROUND_BYTES
 }
 
 fn read_options(settings: &Settings) -> ReadOptions {
@@ -138,12 +137,21 @@ fn read_options(settings: &Settings) -> ReadOptions {
     }
 }
 
-fn write_options(settings: &Settings) -> WriteOptions {
-    WriteOptions { diff_basis_max_bytes: settings.files_diff_basis_max_bytes, ..WriteOptions::default() }
+fn write_options(settings: &Settings, home: &Path) -> WriteOptions {
+    WriteOptions { diff_basis_max_bytes: settings.files_diff_basis_max_bytes, fence: fence(home) }
 }
 
-fn edit_options(settings: &Settings) -> EditOptions {
-    EditOptions { diff_basis_max_bytes: settings.files_diff_basis_max_bytes, ..EditOptions::default() }
+fn edit_options(settings: &Settings, home: &Path) -> EditOptions {
+    EditOptions {
+        diff_basis_max_bytes: settings.files_diff_basis_max_bytes,
+        fence: fence(home),
+        ..EditOptions::default()
+    }
+}
+
+/// A model must not change the settings, the logs and the instructions of the harness itself.
+fn fence(home: &Path) -> Arc<dyn WriteFence> {
+    ModeFence::protecting(vec![home.to_owned()])
 }
 
 fn search_options(settings: &Settings) -> SearchOptions {
@@ -167,8 +175,15 @@ fn bash_options(settings: &Settings) -> BashOptions {
         tail_bytes: to_usize(settings.bash_tail_bytes),
         spill_max_bytes: settings.bash_spill_max_bytes,
         allowed_variables: settings.bash_allowed_variables.clone(),
+        secret_variables: key_variables(settings),
         ..BashOptions::default()
     }
+}
+
+/// The variables that hold keys of providers.
+fn key_variables(settings: &Settings) -> Vec<String> {
+    let configured = routes::tables(settings).into_iter().filter_map(|(_, table)| table.key_variable);
+    settings.deepseek_key_variable.iter().cloned().chain(configured).filter(|name| !name.is_empty()).collect()
 }
 
 fn to_usize(number: u64) -> usize {

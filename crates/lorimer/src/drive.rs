@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lorimer_agent::{Agent, TurnReport};
-use lorimer_protocol::{AbortCause, Draft, Event, SessionId, TurnEndReason};
+use lorimer_protocol::{AbortCause, Event, SessionId, TurnEndReason};
 use lorimer_session::Session;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -157,7 +157,7 @@ impl Run<'_> {
             }
         };
         if report.is_none() {
-            close_log(agent.session()).await;
+            close_log(agent, ending.map_or(AbortCause::Disposed, Ending::cause)).await;
         }
         while let Ok(event) = self.events.try_recv() {
             self.show(&event);
@@ -181,13 +181,10 @@ async fn expired(deadline: Option<tokio::time::Instant>) {
 }
 
 /// Closes an open turn in the log without waiting for whatever runs.
-async fn close_log(session: &Session) {
-    for event in session.with_log(lorimer_session::closers) {
-        if session.append(Draft::from(event)).is_err() {
-            return;
-        }
+async fn close_log(agent: &Agent, cause: AbortCause) {
+    if agent.close_now(cause).is_ok() {
+        let _ = tokio::time::timeout(Duration::from_secs(2), agent.session().flush()).await;
     }
-    let _ = tokio::time::timeout(Duration::from_secs(2), session.flush()).await;
 }
 
 /// What a run came to.
@@ -257,13 +254,17 @@ impl RunResult {
             TurnEndReason::MaxTokens => (
                 "max-tokens",
                 Exit::Limit,
-                Some(
-                    "the answer was cut at the output limit; continue the session, or raise max_tokens"
-                        .to_owned(),
-                ),
+                Some(format!(
+                    "the answer was cut at the output limit; raise max_tokens, or {}",
+                    self.go_on()
+                )),
             ),
-            TurnEndReason::Blocked => ("blocked", Exit::Failed, Some("the input was refused".to_owned())),
-            TurnEndReason::Aborted { .. } => ("aborted", Exit::Failed, Some("cancelled".to_owned())),
+            TurnEndReason::Blocked => {
+                ("blocked", Exit::Failed, Some(format!("the input was refused; {}", self.go_on())))
+            }
+            TurnEndReason::Aborted { .. } => {
+                ("aborted", Exit::Failed, Some(format!("cancelled; {}", self.go_on())))
+            }
             TurnEndReason::Error { error } => {
                 self.error = Some(json!({"code": error.code, "message": error.message}));
                 match error.code.as_str() {

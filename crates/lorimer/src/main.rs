@@ -6,17 +6,20 @@
 mod cli;
 mod commands;
 mod compose;
+mod credentials;
 mod drive;
 mod exit;
 mod home;
 mod input;
+mod routes;
 mod settings;
 mod signals;
 mod surface;
+mod trust;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 use crate::cli::{Cli, Command};
 use crate::exit::{CommandError, Exit};
@@ -24,6 +27,7 @@ use crate::surface::Progress;
 
 fn main() -> ExitCode {
     lorimer_process::supervise_if_asked();
+    hide_from_commands();
     // A panic of a tool is that call's error, and any other is told below: the hook would print over both.
     std::panic::set_hook(Box::new(|_| {}));
     let cli = match Cli::try_parse() {
@@ -43,13 +47,36 @@ fn main() -> ExitCode {
     }
 }
 
+/// Keeps this process's memory and environment, which hold keys, from commands of the same user: the kernel then gives
+/// its `/proc` files to root. It also means no core dumps.
+fn hide_from_commands() {
+    #[cfg(target_os = "linux")]
+    {
+        // Where the system refuses there is nothing better to do.
+        let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
+    }
+}
+
 fn dispatch(cli: &Cli) -> Result<Exit, CommandError> {
     match &cli.command {
         Command::Run(args) => commands::run::run(args),
         Command::Demo(args) => commands::demo::demo(args),
         Command::Sessions(command) => commands::sessions::sessions(command),
         Command::Models(args) => commands::models::models(args),
+        Command::Config(args) => commands::config::config(args),
+        Command::Login(args) => commands::login::login(args),
+        Command::Trust(args) => commands::trust::trust(args),
+        Command::Doctor => commands::doctor::doctor(),
+        Command::Completions { shell } => Ok(completions(*shell)),
     }
+}
+
+fn completions(shell: clap_complete::Shell) -> Exit {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "lorimer", &mut script);
+    // A reader that has seen enough is no failure.
+    let _ = std::io::Write::write_all(&mut std::io::stdout(), &script);
+    Exit::Completed
 }
 
 /// Help and version go to standard output, complaints to standard error in one line with exit code 2.

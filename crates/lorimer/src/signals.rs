@@ -35,11 +35,12 @@ impl Ending {
     }
 }
 
-/// The signals of this process, from now on.
+/// The signals of this process, from now on. One that was ignored from the start (`nohup`, a background job of a
+/// script) stays ignored.
 pub struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-    hangup: Signal,
+    interrupt: Option<Signal>,
+    terminate: Option<Signal>,
+    hangup: Option<Signal>,
 }
 
 impl Signals {
@@ -49,18 +50,41 @@ impl Signals {
     /// When the system refuses.
     pub fn listen() -> std::io::Result<Self> {
         Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            hangup: signal(SignalKind::hangup())?,
+            interrupt: unless_ignored(SignalKind::interrupt())?,
+            terminate: unless_ignored(SignalKind::terminate())?,
+            hangup: unless_ignored(SignalKind::hangup())?,
         })
     }
 
     /// The next one.
     pub async fn next(&mut self) -> Ending {
         tokio::select! {
-            _ = self.interrupt.recv() => Ending::Interrupt,
-            _ = self.terminate.recv() => Ending::Terminate,
-            _ = self.hangup.recv() => Ending::Hangup,
+            () = received(&mut self.interrupt) => Ending::Interrupt,
+            () = received(&mut self.terminate) => Ending::Terminate,
+            () = received(&mut self.hangup) => Ending::Hangup,
         }
     }
+}
+
+async fn received(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => {
+            signal.recv().await;
+        }
+        None => std::future::pending().await,
+    }
+}
+
+fn unless_ignored(kind: SignalKind) -> std::io::Result<Option<Signal>> {
+    if is_ignored(kind.as_raw_value()) { Ok(None) } else { signal(kind).map(Some) }
+}
+
+fn is_ignored(number: i32) -> bool {
+    // SAFETY: a `sigaction` of zeros is a valid value to be filled in, and with a null new action the call only reads
+    // the disposition of a signal of this process.
+    let handler = unsafe {
+        let mut current: libc::sigaction = std::mem::zeroed();
+        (libc::sigaction(number, std::ptr::null(), &mut current) == 0).then_some(current.sa_sigaction)
+    };
+    handler == Some(libc::SIG_IGN)
 }

@@ -1,15 +1,16 @@
 //! The environment that a child process gets: the ambient one without secrets.
 //!
-//! The rule looks at names only. A secret in a variable with a harmless name gets through, and a harmless variable
-//! whose name looks like a secret is removed unless it is allowed by name.
+//! The rule looks at names, and at URLs with a password in them. Any other secret in a variable with a harmless name gets
+//! through, and a harmless variable whose name looks like a secret is removed unless it is allowed by name.
 
 use std::ffi::{OsStr, OsString};
 
 /// A variable whose name contains one of these, in any case, is taken for a secret.
-const SECRET_PARTS: [&str; 6] = ["KEY", "PASSWORD", "PASSWD", "SECRET", "TOKEN", "CREDENTIAL"];
+const SECRET_PARTS: [&str; 9] =
+    ["KEY", "PASSWORD", "PASSWD", "PASSPHRASE", "SECRET", "TOKEN", "CREDENTIAL", "COOKIE", "BEARER"];
 
-/// A variable whose name has this as a whole word (`NPM_AUTH`, not `GIT_AUTHOR_NAME`) is taken for a secret.
-const SECRET_WORD: &str = "AUTH";
+/// A variable whose name has one of these as a whole word (`NPM_AUTH`, not `GIT_AUTHOR_NAME`) is taken for a secret.
+const SECRET_WORDS: [&str; 5] = ["AUTH", "PASS", "PAT", "JWT", "DSN"];
 
 /// Names that match a rule above and are passed on all the same.
 ///
@@ -31,7 +32,10 @@ pub fn scrubbed_env(
     allow: &[String],
 ) -> Vec<(OsString, OsString)> {
     let mut env: Vec<_> = ambient
-        .filter(|(name, _)| allow.iter().any(|allowed| OsStr::new(allowed) == name) || !looks_secret(name))
+        .filter(|(name, value)| {
+            allow.iter().any(|allowed| OsStr::new(allowed) == name)
+                || !(looks_secret(name) || holds_credentials(value))
+        })
         .collect();
     for (name, value) in FIXED {
         set_variable(&mut env, name, value);
@@ -58,7 +62,23 @@ pub fn looks_secret(name: &OsStr) -> bool {
         return false;
     }
     SECRET_PARTS.iter().any(|part| name.contains(part))
-        || name.split(|c: char| !c.is_alphanumeric()).any(|word| word == SECRET_WORD)
+        || name.split(|c: char| !c.is_alphanumeric()).any(|word| SECRET_WORDS.contains(&word))
+}
+
+/// Whether a value is a URL with a password in it (`postgres://user:password@host/db`). Proxies are left alone: without
+/// theirs a command could reach nothing.
+fn holds_credentials(value: &OsStr) -> bool {
+    let value = value.to_string_lossy();
+    let Some((scheme, rest)) = value.split_once("://") else {
+        return false;
+    };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let password =
+        authority.rsplit_once('@').and_then(|(user, _)| user.split_once(':')).map(|(_, password)| password);
+    !scheme.starts_with("http")
+        && !scheme.starts_with("socks")
+        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
+        && password.is_some_and(|password| !password.is_empty())
 }
 
 #[cfg(test)]

@@ -270,13 +270,13 @@ impl ChunkRow {
         data.insert("turn".to_owned(), self.turn.clone());
         data.insert("step".to_owned(), self.step.clone());
         data.insert("index".to_owned(), self.index.clone());
+        data.insert("dt".to_owned(), self.dt.clone().into());
         if self.kind == PackedKind::ToolCall {
             data.insert("id".to_owned(), self.id.clone().unwrap_or_default().into());
             if let Some(name) = &self.name {
                 data.insert("name".to_owned(), name.clone().into());
             }
         }
-        data.insert("dt".to_owned(), self.dt.clone().into());
         data.insert(self.kind.members_key().to_owned(), self.members.clone().into());
         json!({"type": self.kind.tag(), "seq0": self.seq0, "time0": self.time0, "data": data}).to_string()
     }

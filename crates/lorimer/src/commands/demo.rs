@@ -15,7 +15,7 @@ const TASK: &str = "Survey this workspace and report what is in it.";
 /// When the folder or a setting cannot be used.
 pub fn demo(args: &DemoArgs) -> Result<Exit, CommandError> {
     let home = home::home()?;
-    let mut settings = settings::load(&home, &args.config)?;
+    let mut settings = settings::load(&home, None, &args.config)?;
     "offline".clone_into(&mut settings.model);
     settings.permission_mode = PermissionMode::ReadOnly;
     let cwd = home::workspace(args.directory.as_deref())?;

@@ -1,26 +1,33 @@
 //! `lorimer models`: what is configured, and what each provider needs.
 
 use crate::cli::ModelsArgs;
-use crate::compose;
 use crate::exit::{CommandError, Exit};
-use crate::surface::StdoutWriter;
-use crate::{home, settings};
+use crate::surface::{StdoutWriter, safe_line};
+use crate::{home, routes, settings};
 
 /// Prints providers with their models.
 ///
 /// # Errors
 /// When a setting cannot be used or standard output cannot be written.
 pub fn models(args: &ModelsArgs) -> Result<Exit, CommandError> {
-    let settings = settings::load(&home::home()?, &args.config)?;
-    let registry = compose::providers(&settings);
+    let home = home::home()?;
+    let settings = settings::load(&home, None, &args.config)?;
+    let registry = routes::providers(&settings, &home)?;
+    let local = routes::local_servers(&settings);
+    let running = routes::probe(&local);
     let out = StdoutWriter::start().map_err(|error| CommandError::failed(error.to_string()))?;
     out.line(format!("default: {}", settings.model));
     for provider in registry.iter() {
-        let state = match provider.missing() {
-            None => "ready".to_owned(),
-            Some(missing) => missing.to_string(),
+        let found = running.iter().find(|found| found.id == provider.id());
+        let state = match (provider.missing(), found) {
+            (Some(missing), _) => missing.to_string(),
+            (None, None) if local.iter().any(|(id, _)| id == provider.id()) => "not running here".to_owned(),
+            (None, _) => "ready".to_owned(),
         };
         out.line(format!("\n{} ({}): {state}", provider.id(), provider.name()));
+        for model in found.into_iter().flat_map(|found| &found.models) {
+            out.line(format!("  {}/{}", provider.id(), safe_line(model)));
+        }
         for model in provider.models() {
             let window =
                 model.context_window.map(|tokens| format!(", window {tokens} tokens")).unwrap_or_default();

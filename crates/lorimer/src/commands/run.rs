@@ -1,6 +1,6 @@
 //! `lorimer run`: an agent on a task.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use lorimer_protocol::SessionId;
 
@@ -9,6 +9,8 @@ use crate::drive::{Job, drive};
 use crate::exit::{CommandError, Exit};
 use crate::input::{self, PipedInput};
 use crate::settings::Settings;
+use crate::surface::Progress;
+use crate::trust::{WorkspaceConfig, workspace_config};
 use crate::{compose, home, settings};
 
 /// Runs an agent on the task until it is done.
@@ -17,11 +19,13 @@ use crate::{compose, home, settings};
 /// When the command line, a setting, the workspace or the session cannot be used.
 pub fn run(args: &RunArgs) -> Result<Exit, CommandError> {
     let home = home::home()?;
-    let mut settings = settings::load(&home, &args.config)?;
+    let here = home::workspace(args.directory.as_deref())?;
+    let trusted = trusted_config(&home, &here, args.trust_workspace);
+    let mut settings = settings::load(&home, trusted.as_deref(), &args.config)?;
     apply_flags(&mut settings, args);
     check_tools_mode(&settings.tools_mode)?;
-    let cwd = home::workspace(args.directory.as_deref())?;
-    let resume = session_to_resume(args, &settings, &home, &cwd)?;
+    let resume = session_to_resume(args, &settings, &home, &here)?;
+    let cwd = workspace_of(args, &settings, &home, here, resume.as_ref())?;
     let task = task(args, &settings)?;
     let show_progress = false;
     drive(Job {
@@ -48,6 +52,30 @@ fn apply_flags(settings: &mut Settings, args: &RunArgs) {
     }
     if args.max_steps.is_some() {
         settings.max_steps = args.max_steps;
+    }
+    if args.effort.is_some() {
+        settings.effort.clone_from(&args.effort);
+    }
+    if args.append_system_prompt.is_some() {
+        settings.append_system_prompt.clone_from(&args.append_system_prompt);
+    }
+    if args.max_cost.is_some() {
+        settings.max_cost_usd = args.max_cost;
+    }
+}
+
+/// The workspace's own configuration when it counts; one that does not is told.
+fn trusted_config(home: &Path, workspace: &Path, for_this_run: bool) -> Option<PathBuf> {
+    match workspace_config(home, workspace, for_this_run) {
+        WorkspaceConfig::Trusted(file) => Some(file),
+        WorkspaceConfig::Untrusted(file) => {
+            Progress::note(&format!(
+                "{} is left out, because it is not trusted; read it, then run `lorimer trust`",
+                file.display()
+            ));
+            None
+        }
+        WorkspaceConfig::Absent => None,
     }
 }
 
@@ -81,6 +109,35 @@ fn session_to_resume(
             cwd.display()
         ))),
     }
+}
+
+/// A session goes on where it was: in its own workspace when none is named, and in no other.
+fn workspace_of(
+    args: &RunArgs,
+    settings: &Settings,
+    home: &Path,
+    here: PathBuf,
+    resume: Option<&SessionId>,
+) -> Result<PathBuf, CommandError> {
+    let Some(id) = resume else {
+        return Ok(here);
+    };
+    let events = compose::store(settings, home).events(id)?;
+    let Some(own) = events.header().cwd.as_deref().map(Path::new) else {
+        return Ok(here);
+    };
+    if own == here {
+        return Ok(here);
+    }
+    if args.directory.is_some() {
+        return Err(CommandError::usage(format!(
+            "session {} belongs to {}, not to {}; leave out -C, or start a new session there",
+            id,
+            own.display(),
+            here.display()
+        )));
+    }
+    home::workspace(Some(own))
 }
 
 /// The task from the command line, from standard input, or from both.

@@ -6,9 +6,11 @@ use serde_json::json;
 
 use crate::cli::SessionsCommand;
 use crate::exit::{CommandError, Exit};
-use crate::surface::{Progress, StdoutWriter, safe_for_stdout};
+use crate::surface::{Progress, StdoutWriter, safe_for_stdout, safe_line};
 use crate::{compose, home, settings};
 
+/// Longest title, in bytes.
+const MAX_TITLE_BYTES: usize = 80;
 /// How much of an id a list shows, in characters.
 const SHORT_ID_CHARS: usize = 8;
 /// Longest piece of a result that `show` prints, in lines.
@@ -20,7 +22,7 @@ const SHOWN_RESULT_LINES: usize = 12;
 /// When there is no such session, or it cannot be read or changed.
 pub fn sessions(command: &SessionsCommand) -> Result<Exit, CommandError> {
     let home = home::home()?;
-    let store = compose::store(&settings::load(&home, &[])?, &home);
+    let store = compose::store(&settings::load(&home, None, &[])?, &home);
     let out = StdoutWriter::start().map_err(|error| CommandError::failed(error.to_string()))?;
     match command {
         SessionsCommand::List { all, json } => list(&store, *all, *json, &out)?,
@@ -56,9 +58,9 @@ fn list(store: &Store, all: bool, as_json: bool, out: &StdoutWriter) -> Result<(
 
 fn row(session: &SessionSummary, all: bool) -> String {
     let id: String = session.header.id.as_str().chars().take(SHORT_ID_CHARS).collect();
-    let title = session.title.as_deref().unwrap_or("(untitled)");
+    let title = safe_line(session.title.as_deref().unwrap_or("(untitled)"));
     let place = match (&session.header.cwd, all) {
-        (Some(cwd), true) => format!("  {cwd}"),
+        (Some(cwd), true) => format!("  {}", safe_line(cwd)),
         _ => String::new(),
     };
     format!("{id}  {:>7}  {title}{place}", age(session.updated_at))
@@ -89,7 +91,8 @@ fn show(store: &Store, id: &str, out: &StdoutWriter) -> Result<(), CommandError>
     let id = store.resolve(id)?;
     let events = store.events(&id)?;
     let header = events.header();
-    out.line(format!("session {} in {}", header.id, header.cwd.as_deref().unwrap_or("no folder")));
+    let folder = header.cwd.as_deref().unwrap_or("no folder");
+    out.line(safe_for_stdout(&format!("session {} in {folder}", header.id)).into_owned());
     for event in events {
         match event {
             Ok(event) => {
@@ -143,7 +146,8 @@ fn indented(text: &str) -> String {
 }
 
 fn rename(store: &Store, id: &str, title: &str) -> Result<(), CommandError> {
-    let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut title = safe_line(title);
+    title.truncate(title.floor_char_boundary(MAX_TITLE_BYTES));
     if title.is_empty() {
         return Err(CommandError::usage("a title needs at least one word"));
     }

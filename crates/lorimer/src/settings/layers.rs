@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use serde::Deserialize;
+use serde::de::IntoDeserializer;
 use toml_edit::{Document, Item, TableLike};
 
 use super::nearest::nearest;
@@ -79,13 +80,20 @@ fn set_text(settings: &mut Settings, key: &str, value: &str, origin: Origin) -> 
     let place = origin.to_string();
     match settings.set_text(key, value, origin) {
         Some(Ok(())) => Ok(()),
-        Some(Err(misfit)) => Err(SettingsError::WrongType { key: key.to_owned(), place, wanted: misfit.wanted.into() }),
+        Some(Err(misfit)) => {
+            Err(SettingsError::WrongType { key: key.to_owned(), place, wanted: misfit.wanted.into() })
+        }
         None => Err(unknown(key, place)),
     }
 }
 
 /// `-c providers.NAME.KEY=VALUE` goes through the same reader as a file.
-fn override_provider(settings: &mut Settings, key: &str, rest: &str, value: &str) -> Result<(), SettingsError> {
+fn override_provider(
+    settings: &mut Settings,
+    key: &str,
+    rest: &str,
+    value: &str,
+) -> Result<(), SettingsError> {
     let Some((name, member)) = rest.rsplit_once('.') else {
         return Err(unknown(key, Origin::CommandLine.to_string()));
     };
@@ -124,7 +132,12 @@ struct File<'a> {
 }
 
 impl File<'_> {
-    fn apply(&self, settings: &mut Settings, table: &dyn TableLike, prefix: &str) -> Result<(), SettingsError> {
+    fn apply(
+        &self,
+        settings: &mut Settings,
+        table: &dyn TableLike,
+        prefix: &str,
+    ) -> Result<(), SettingsError> {
         for (name, item) in table.iter() {
             let key = if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") };
             let origin = self.origin(table, name, item);
@@ -165,10 +178,11 @@ impl File<'_> {
     }
 
     fn provider(&self, item: &Item) -> Result<ProviderTable, (Option<usize>, String)> {
-        let deserializer = item.clone().into_deserializer_of_item();
-        ProviderTable::deserialize(deserializer).map_err(|error| {
-            let line = error.span().map(|span| line_of(self.text, span.start));
-            (line, error.message().replace('\n', " "))
+        let span = item.span();
+        let value = item.clone().into_value().map_err(|_| (None, "must be a table".to_owned()))?;
+        ProviderTable::deserialize(value.into_deserializer()).map_err(|error: toml_edit::de::Error| {
+            let at = error.span().or(span);
+            (at.map(|span| line_of(self.text, span.start)), error.message().replace('\n', " "))
         })
     }
 
@@ -182,18 +196,7 @@ impl File<'_> {
     }
 }
 
-/// Reads an item as a value of its own.
-trait IntoItemDeserializer {
-    fn into_deserializer_of_item(self) -> toml_edit::de::ValueDeserializer;
-}
-
-impl IntoItemDeserializer for Item {
-    fn into_deserializer_of_item(self) -> toml_edit::de::ValueDeserializer {
-        use serde::de::IntoDeserializer;
-        self.into_value().unwrap_or_else(|_| toml_edit::Value::InlineTable(toml_edit::InlineTable::new())).into_deserializer()
-    }
-}
-
+/// The complaint about a key that there is not.
 pub fn unknown(key: &str, place: String) -> SettingsError {
     let sections = ["providers"];
     let nearest = nearest(key, Settings::KEYS.iter().copied().chain(sections)).map(str::to_owned);

@@ -1,13 +1,24 @@
-//! Settings: defaults, then `config.toml` of the home, then `-c KEY=VALUE`.
+//! Settings: defaults, then `config.toml` of the home, then that of a trusted workspace, then the environment, then the
+//! command line.
 
+mod layers;
+mod nearest;
+mod origin;
+mod providers;
 mod table;
 
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
-use toml_edit::{Document, Item, TableLike};
 
-pub use table::Settings;
+pub use layers::variable_of;
+pub use nearest::nearest;
+pub use origin::Origin;
+pub use providers::{ModelTable, Protocol, ProviderTable};
+pub use table::{Described, Settings};
+
+/// The file's name, in the home and in a workspace's `.lorimer` folder.
+pub const FILE_NAME: &str = "config.toml";
 
 /// A setting that cannot be used. One line each, with the next step.
 #[derive(Debug, Error)]
@@ -38,6 +49,14 @@ pub enum SettingsError {
         /// The nearest key.
         nearest: Option<String>,
     },
+    /// A variable that looks like a setting's.
+    #[error("unknown setting in the variable {name}; did you mean {nearest}?")]
+    UnknownVariable {
+        /// As it was written.
+        name: String,
+        /// The nearest variable.
+        nearest: String,
+    },
     /// A value of another type.
     #[error("setting \"{key}\" {place} must be {wanted}")]
     WrongType {
@@ -46,7 +65,17 @@ pub enum SettingsError {
         /// Where it was written.
         place: String,
         /// What it takes.
-        wanted: &'static str,
+        wanted: String,
+    },
+    /// A provider's table that cannot be used.
+    #[error("provider \"{name}\" {place}: {message}")]
+    Provider {
+        /// The provider.
+        name: String,
+        /// Where it was written.
+        place: String,
+        /// What is wrong.
+        message: String,
     },
     /// `-c` without `=`.
     #[error("-c {0} has no value; write it as -c KEY=VALUE")]
@@ -57,113 +86,30 @@ fn hint(nearest: Option<&str>) -> String {
     nearest.map(|key| format!("; did you mean \"{key}\"?")).unwrap_or_default()
 }
 
-/// The settings of one run.
+/// The settings of one run. `workspace_file` is the configuration of a trusted workspace.
 ///
 /// # Errors
-/// When a file or an override cannot be used. Nothing is guessed.
-pub fn load(home: &Path, overrides: &[String]) -> Result<Settings, SettingsError> {
+/// When a file, a variable or an override cannot be used. Nothing is guessed.
+pub fn load(
+    home: &Path,
+    workspace_file: Option<&Path>,
+    overrides: &[String],
+) -> Result<Settings, SettingsError> {
     let mut settings = Settings::default();
-    let path = home.join("config.toml");
-    match std::fs::read_to_string(&path) {
-        Ok(text) => apply_file(&mut settings, &path, &text)?,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(source) => return Err(SettingsError::Read { path, source }),
+    layers::apply_file(&mut settings, &home.join(FILE_NAME))?;
+    if let Some(file) = workspace_file {
+        layers::apply_file(&mut settings, file)?;
     }
+    layers::apply_environment(&mut settings, std::env::vars())?;
     for text in overrides {
-        apply_override(&mut settings, text)?;
+        layers::apply_override(&mut settings, text)?;
     }
     Ok(settings)
 }
 
-fn apply_override(settings: &mut Settings, text: &str) -> Result<(), SettingsError> {
-    let (key, value) = text.split_once('=').ok_or_else(|| SettingsError::NoValue(text.to_owned()))?;
-    let key = key.trim();
-    let place = || "on the command line".to_owned();
-    match settings.set_text(key, value.trim()) {
-        Some(Ok(())) => Ok(()),
-        Some(Err(misfit)) => {
-            Err(SettingsError::WrongType { key: key.to_owned(), place: place(), wanted: misfit.wanted })
-        }
-        None => Err(unknown(key, place())),
-    }
-}
-
-fn apply_file(settings: &mut Settings, path: &Path, text: &str) -> Result<(), SettingsError> {
-    let document = Document::parse(text).map_err(|error| SettingsError::Syntax {
-        path: path.to_owned(),
-        message: syntax_message(text, &error),
-    })?;
-    let file = File { path, text };
-    file.apply(settings, document.as_table(), "")
-}
-
-fn syntax_message(text: &str, error: &toml_edit::TomlError) -> String {
-    let what = error.message().replace('\n', " ");
-    match error.span() {
-        Some(span) => format!("line {}: {what}", line_of(text, span.start)),
-        None => what,
-    }
-}
-
-fn line_of(text: &str, at: usize) -> usize {
-    text.as_bytes()[..at.min(text.len())].iter().filter(|byte| **byte == b'\n').count() + 1
-}
-
-struct File<'a> {
-    path: &'a Path,
-    text: &'a str,
-}
-
-impl File<'_> {
-    fn apply(
-        &self,
-        settings: &mut Settings,
-        table: &dyn TableLike,
-        prefix: &str,
-    ) -> Result<(), SettingsError> {
-        for (name, item) in table.iter() {
-            let key = if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") };
-            let place = || self.place(table, name, item);
-            if let Some(value) = item.as_value()
-                && let Some(set) = settings.set(&key, value)
-            {
-                set.map_err(|misfit| SettingsError::WrongType {
-                    key: key.clone(),
-                    place: place(),
-                    wanted: misfit.wanted,
-                })?;
-                continue;
-            }
-            let section = Settings::KEYS.iter().any(|known| known.starts_with(&format!("{key}.")));
-            match item.as_table_like() {
-                Some(inner) if section => self.apply(settings, inner, &key)?,
-                _ => return Err(unknown(&key, place())),
-            }
-        }
-        Ok(())
-    }
-
-    fn place(&self, table: &dyn TableLike, name: &str, item: &Item) -> String {
-        let span = table.key(name).and_then(toml_edit::Key::span).or_else(|| item.span());
-        match span {
-            Some(span) => format!("in {}, line {}", self.path.display(), line_of(self.text, span.start)),
-            None => format!("in {}", self.path.display()),
-        }
-    }
-}
-
-fn unknown(key: &str, place: String) -> SettingsError {
-    let nearest = Settings::KEYS
-        .iter()
-        .map(|known| (strsim::damerau_levenshtein(key, known), *known))
-        .min_by_key(|(distance, _)| *distance)
-        .filter(|(distance, known)| *distance <= 3.max(known.len() / 3))
-        .map(|(_, known)| known.to_owned());
-    SettingsError::UnknownKey { key: key.to_owned(), place, nearest }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::layers::{apply_environment, apply_override, apply_text};
     use super::*;
 
     /// The page in `docs/` is made from the table. `LORIMER_UPDATE_DOCS=1` writes it anew.
@@ -172,37 +118,75 @@ mod tests {
         let mut page = String::from(
             "# Settings\n\nWritten from the table in `crates/lorimer/src/settings/table.rs`; do not edit by hand.\n\n\
              A setting comes from its default, then `config.toml` in the home folder (`$LORIMER_HOME`, else\n\
-             `$DSH_HOME/lorimer`, else `~/.lorimer`), then `-c KEY=VALUE`. A dot in a key is a table of the file:\n\
-             `bash.timeout_ms` is `timeout_ms` under `[bash]`. An unknown key or a wrong type is an error.\n\n\
+             `$DSH_HOME/lorimer`, else `~/.lorimer`), then `.lorimer/config.toml` of a trusted workspace, then the\n\
+             environment, then `-c KEY=VALUE`. A dot in a key is a table of the file: `bash.timeout_ms` is `timeout_ms` under\n\
+             `[bash]`; its variable is `LORIMER_BASH__TIMEOUT_MS`. An unknown key or a wrong type is an error.\n\n\
              | Key | Takes | Default | Meaning |\n| --- | --- | --- | --- |\n",
         );
-        for [key, kind, default, meaning] in Settings::reference() {
-            page.push_str(&format!("| `{key}` | {kind} | `{default}` | {meaning} |\n"));
+        for one in Settings::described() {
+            let default =
+                one.default.map_or_else(|| "unset".to_owned(), |value| value.to_string().trim().to_owned());
+            page.push_str(&format!("| `{}` | {} | `{default}` | {} |\n", one.key, one.wanted, one.meaning));
         }
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/settings.md");
+        page.push_str(PROVIDERS_PAGE);
+        assert_is_page("settings.md", &page);
+    }
+
+    const PROVIDERS_PAGE: &str = r#"
+## Providers
+
+A server that speaks chat completions or Messages is a table. Presets (`openai`, `openrouter`, `ollama`, `lmstudio`,
+`llamacpp`, `vllm`) need only what differs from them. Prices are in US dollars for a million tokens.
+
+```toml
+[providers.mine]
+name = "My server"                # shown to people
+protocol = "chat"                 # or "messages"
+base_url = "https://llm.example/v1"
+key_variable = "MY_KEY"           # "" for a server without a key
+context_window_tokens = 131072    # of models that name none
+max_tokens = 32768                # output limit, likewise
+efforts = ["low", "high"]         # efforts on offer; the first level of detail is the server's
+effort = "high"
+
+[[providers.mine.models]]
+id = "big-model"
+context_window_tokens = 262144
+max_tokens = 65536
+images = true
+price_input = 1.0
+price_output = 4.0
+price_cache_read = 0.1
+price_cache_write = 1.25
+```
+"#;
+
+    fn assert_is_page(name: &str, page: &str) {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
         if std::env::var_os("LORIMER_UPDATE_DOCS").is_some() {
-            std::fs::write(&path, &page).expect("written");
+            std::fs::write(&path, page).expect("written");
         }
         assert_eq!(std::fs::read_to_string(path).expect("the page is there"), page);
     }
 
     fn from_file(text: &str) -> Result<Settings, SettingsError> {
         let mut settings = Settings::default();
-        apply_file(&mut settings, Path::new("config.toml"), text).map(|()| settings)
+        apply_text(&mut settings, Path::new("config.toml"), text).map(|()| settings)
     }
 
     #[test]
     fn files_and_overrides_set_values_of_every_type() {
-        let settings =
+        let mut settings =
             from_file("model = 'a/b/c'\n[bash]\ntimeout_ms = 5\nallowed_variables = ['X']\n").expect("valid");
         assert_eq!((settings.model.as_str(), settings.bash_timeout_ms), ("a/b/c", 5));
-        let mut settings = settings;
         for text in
             ["model=x/y", "max_steps = 3", "context.prune_threshold_ratio=0.5", "permission_mode=read-only"]
         {
             apply_override(&mut settings, text).expect(text);
         }
         assert_eq!((settings.model.as_str(), settings.max_steps), ("x/y", Some(3)));
+        assert_eq!(settings.origins["model"], Origin::CommandLine);
+        assert_eq!(settings.origins["bash.timeout_ms"].to_string(), "in config.toml, line 3");
     }
 
     #[test]
@@ -220,11 +204,38 @@ mod tests {
         );
         let error = apply_override(&mut Settings::default(), "max_steps").expect_err("no value").to_string();
         assert_eq!(error, "-c max_steps has no value; write it as -c KEY=VALUE");
-        assert!(
-            from_file("model = \n")
-                .expect_err("syntax")
-                .to_string()
-                .starts_with("config.toml is not valid TOML")
+        let error = from_file("model = \n").expect_err("syntax").to_string();
+        assert!(error.starts_with("config.toml is not valid TOML: line 1"), "{error}");
+    }
+
+    #[test]
+    fn variables_set_values_and_misspelled_ones_are_told() {
+        let mut settings = Settings::default();
+        let variables = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
+            pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        };
+        let set =
+            variables(&[("LORIMER_BASH__TIMEOUT_MS", "7"), ("LORIMER_HOME", "/h"), ("LORIMER_OTHER", "x")]);
+        apply_environment(&mut settings, set.into_iter()).expect("valid");
+        assert_eq!(settings.bash_timeout_ms, 7);
+        let wrong = variables(&[("LORIMER_MAX_STEP", "7")]);
+        let error = apply_environment(&mut settings, wrong.into_iter()).expect_err("unknown").to_string();
+        assert_eq!(
+            error,
+            "unknown setting in the variable LORIMER_MAX_STEP; did you mean LORIMER_MAX_STEPS?"
         );
+    }
+
+    #[test]
+    fn providers_are_tables_and_their_mistakes_are_named() {
+        let text = "[providers.mine]\nbase_url = 'http://h/v1'\n\n[[providers.mine.models]]\nid = 'm'\nprice_input = 2\n";
+        let mut settings = from_file(text).expect("valid");
+        assert_eq!(settings.providers["mine"].models[0].price_input, Some(2.0));
+        apply_override(&mut settings, "providers.mine.base_url=http://other/v1").expect("valid");
+        let mine = &settings.providers["mine"];
+        assert_eq!((mine.base_url.as_deref(), mine.models.len()), (Some("http://other/v1"), 1));
+        let error = from_file("[providers.mine]\nbase_uri = 'x'\n").expect_err("unknown").to_string();
+        assert!(error.starts_with("provider \"mine\" in config.toml, line"), "{error}");
+        assert!(error.contains("base_uri") && error.contains("base_url"), "{error}");
     }
 }

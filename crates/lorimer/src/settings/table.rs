@@ -1,12 +1,21 @@
 //! Every setting, once: key, type, default, meaning. Everything else about settings is derived from here.
 
+use std::collections::BTreeMap;
+
 use lorimer_protocol::PermissionMode;
+use serde_json::{Value as Json, json};
 use toml_edit::Value;
 
-/// What a setting's type takes, for error messages and listings.
+use super::origin::Origin;
+use super::providers::ProviderTable;
+
+/// What a setting's type takes, and how it is written.
 pub trait SettingValue: Sized {
-    /// `a whole number`, `text`, ….
+    /// `a whole number`, `text`, …, for error messages and listings.
     const WANTED: &'static str;
+
+    /// JSON Schema of the type.
+    fn schema() -> Json;
 
     /// Reads a TOML value; `None` when it does not fit.
     fn from_toml(value: &Value) -> Option<Self>;
@@ -15,66 +24,111 @@ pub trait SettingValue: Sized {
     fn from_text(_text: &str) -> Option<Self> {
         None
     }
+
+    /// The value as TOML; `None` when it is unset.
+    fn to_toml(&self) -> Option<Value>;
 }
 
 impl SettingValue for u64 {
     const WANTED: &'static str = "a whole number, zero or more";
+    fn schema() -> Json {
+        json!({"type": "integer", "minimum": 0})
+    }
     fn from_toml(value: &Value) -> Option<Self> {
         value.as_integer().and_then(|number| u64::try_from(number).ok())
+    }
+    fn to_toml(&self) -> Option<Value> {
+        i64::try_from(*self).ok().map(Value::from)
     }
 }
 
 impl SettingValue for f64 {
     const WANTED: &'static str = "a number";
+    fn schema() -> Json {
+        json!({"type": "number"})
+    }
     fn from_toml(value: &Value) -> Option<Self> {
         value.as_float().or_else(|| value.as_integer().map(|number| number as f64))
+    }
+    fn to_toml(&self) -> Option<Value> {
+        Some(Value::from(*self))
     }
 }
 
 impl SettingValue for bool {
     const WANTED: &'static str = "true or false";
+    fn schema() -> Json {
+        json!({"type": "boolean"})
+    }
     fn from_toml(value: &Value) -> Option<Self> {
         value.as_bool()
+    }
+    fn to_toml(&self) -> Option<Value> {
+        Some(Value::from(*self))
     }
 }
 
 impl SettingValue for String {
     const WANTED: &'static str = "text";
+    fn schema() -> Json {
+        json!({"type": "string"})
+    }
     fn from_toml(value: &Value) -> Option<Self> {
         value.as_str().map(str::to_owned)
     }
     fn from_text(text: &str) -> Option<Self> {
         Some(text.to_owned())
     }
+    fn to_toml(&self) -> Option<Value> {
+        Some(Value::from(self.as_str()))
+    }
 }
 
 impl SettingValue for Vec<String> {
     const WANTED: &'static str = "a list of texts";
+    fn schema() -> Json {
+        json!({"type": "array", "items": {"type": "string"}})
+    }
     fn from_toml(value: &Value) -> Option<Self> {
         value.as_array()?.iter().map(|item| item.as_str().map(str::to_owned)).collect()
     }
     fn from_text(text: &str) -> Option<Self> {
         Some(text.split(',').map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect())
     }
+    fn to_toml(&self) -> Option<Value> {
+        Some(Value::Array(self.iter().map(String::as_str).collect()))
+    }
 }
 
 impl SettingValue for PermissionMode {
     const WANTED: &'static str = "read-only, workspace-write or danger-full-access";
+    fn schema() -> Json {
+        json!({"enum": ["read-only", "workspace-write", "danger-full-access"]})
+    }
     fn from_toml(value: &Value) -> Option<Self> {
         value.as_str()?.parse().ok()
     }
     fn from_text(text: &str) -> Option<Self> {
         text.parse().ok()
     }
+    fn to_toml(&self) -> Option<Value> {
+        Some(Value::from(self.as_str()))
+    }
 }
 
 impl<T: SettingValue> SettingValue for Option<T> {
     const WANTED: &'static str = T::WANTED;
+    fn schema() -> Json {
+        T::schema()
+    }
     fn from_toml(value: &Value) -> Option<Self> {
         T::from_toml(value).map(Some)
     }
     fn from_text(text: &str) -> Option<Self> {
         T::from_text(text).map(Some)
+    }
+    fn to_toml(&self) -> Option<Value> {
+        self.as_ref().and_then(SettingValue::to_toml)
     }
 }
 
@@ -84,16 +138,18 @@ pub struct Misfit {
     pub wanted: &'static str,
 }
 
-/// A default as it would be written in a file; `unset` for none.
-#[cfg(test)]
-fn shown_default(debug: &str) -> String {
-    match debug {
-        "None" => "unset".to_owned(),
-        "ReadOnly" | "WorkspaceWrite" | "DangerFullAccess" => {
-            format!("{:?}", PermissionMode::default().as_str())
-        }
-        other => other.to_owned(),
-    }
+/// What is known of a setting without its value.
+pub struct Described {
+    /// The key.
+    pub key: &'static str,
+    /// What it takes.
+    pub wanted: &'static str,
+    /// JSON Schema of its type.
+    pub schema: Json,
+    /// The default as TOML; `None` for unset.
+    pub default: Option<Value>,
+    /// What it means, with its unit.
+    pub meaning: &'static str,
 }
 
 macro_rules! settings {
@@ -102,11 +158,15 @@ macro_rules! settings {
         #[derive(Clone, Debug)]
         pub struct Settings {
             $($(#[doc = $doc])* pub $field: $kind,)*
+            /// Providers of `[providers.NAME]` tables.
+            pub providers: BTreeMap<String, ProviderTable>,
+            /// Where values came from that are not defaults.
+            pub origins: BTreeMap<String, Origin>,
         }
 
         impl Default for Settings {
             fn default() -> Self {
-                Self { $($field: $default,)* }
+                Self { $($field: $default,)* providers: BTreeMap::new(), origins: BTreeMap::new() }
             }
         }
 
@@ -114,24 +174,33 @@ macro_rules! settings {
             /// Every key.
             pub const KEYS: &'static [&'static str] = &[$($key,)*];
 
-            /// Key, type, default and meaning of every setting, in order.
-            #[cfg(test)]
-            pub fn reference() -> Vec<[String; 4]> {
+            /// Every setting without its value, in order.
+            pub fn described() -> Vec<Described> {
                 let defaults = Self::default();
-                vec![$([
-                    $key.to_owned(),
-                    <$kind as SettingValue>::WANTED.to_owned(),
-                    shown_default(&format!("{:?}", defaults.$field)),
-                    concat!($($doc),*).trim().to_owned(),
-                ],)*]
+                vec![$(Described {
+                    key: $key,
+                    wanted: <$kind as SettingValue>::WANTED,
+                    schema: <$kind as SettingValue>::schema(),
+                    default: defaults.$field.to_toml(),
+                    meaning: concat!($($doc),*).trim_ascii(),
+                },)*]
+            }
+
+            /// The value of a key as TOML: `None` for no such key, `Some(None)` for unset.
+            pub fn get(&self, key: &str) -> Option<Option<Value>> {
+                match key {
+                    $($key => Some(self.$field.to_toml()),)*
+                    _ => None,
+                }
             }
 
             /// Sets one key; `None` when there is no such key.
-            pub fn set(&mut self, key: &str, value: &Value) -> Option<Result<(), Misfit>> {
+            pub fn set(&mut self, key: &str, value: &Value, origin: Origin) -> Option<Result<(), Misfit>> {
                 match key {
                     $($key => Some(match <$kind as SettingValue>::from_toml(value) {
                         Some(value) => {
                             self.$field = value;
+                            self.origins.insert(key.to_owned(), origin);
                             Ok(())
                         }
                         None => Err(Misfit { wanted: <$kind as SettingValue>::WANTED }),
@@ -141,13 +210,14 @@ macro_rules! settings {
             }
 
             /// Sets one key from text that need not be TOML; `None` when there is no such key.
-            pub fn set_text(&mut self, key: &str, text: &str) -> Option<Result<(), Misfit>> {
+            pub fn set_text(&mut self, key: &str, text: &str, origin: Origin) -> Option<Result<(), Misfit>> {
                 match key {
                     $($key => {
                         let parsed = text.parse::<Value>().ok().and_then(|value| <$kind>::from_toml(&value));
                         Some(match parsed.or_else(|| <$kind>::from_text(text)) {
                             Some(value) => {
                                 self.$field = value;
+                                self.origins.insert(key.to_owned(), origin);
                                 Ok(())
                             }
                             None => Err(Misfit { wanted: <$kind as SettingValue>::WANTED }),
@@ -173,6 +243,10 @@ settings! {
     "max_steps" => max_steps: Option<u64> = None;
     /// What the agent may change.
     "permission_mode" => permission_mode: PermissionMode = PermissionMode::WorkspaceWrite;
+    /// Text that is added to the end of the system prompt.
+    "append_system_prompt" => append_system_prompt: Option<String> = None;
+    /// The turn ends when its replies have cost this much, in US dollars; needs a priced model.
+    "max_cost_usd" => max_cost_usd: Option<f64> = None;
     /// How tools are shown to the model; this version has `native`.
     "tools_mode" => tools_mode: String = "native".to_owned();
     /// Most tool bodies at a time.
@@ -184,8 +258,8 @@ settings! {
     "deepseek.key_variable" => deepseek_key_variable: Option<String> = None;
     /// Longest wait for any byte of an answer, in milliseconds.
     "request.idle_timeout_ms" => request_idle_timeout_ms: u64 = 300_000;
-    /// Longest wait for content of an answer, in milliseconds.
-    "request.content_timeout_ms" => request_content_timeout_ms: u64 = 300_000;
+    /// Longest wait for content of an answer while the server keeps the connection alive, in milliseconds.
+    "request.content_timeout_ms" => request_content_timeout_ms: u64 = 1_200_000;
     /// Longest wait for a connection, in milliseconds.
     "request.connect_timeout_ms" => request_connect_timeout_ms: u64 = 30_000;
     /// Window of models that are not in the catalog, in tokens.
@@ -261,6 +335,8 @@ settings! {
     "session.write_delay_ms" => session_write_delay_ms: u64 = 200;
     /// Whether runs of streamed pieces are stored as packed rows.
     "session.pack_chunks" => session_pack_chunks: bool = true;
+    /// How new logs are stored: `none` or `zstd`.
+    "session.compression" => session_compression: String = "none".to_owned();
 
     /// How long piped input beside a task may stay silent before it is left out, in milliseconds.
     "run.stdin_wait_ms" => run_stdin_wait_ms: u64 = 3000;

@@ -5,5 +5,5 @@ mod safe_text;
 mod stdout;
 
 pub use progress::Progress;
-pub use safe_text::safe_for_stdout;
+pub use safe_text::{safe_for_stdout, safe_line};
 pub use stdout::StdoutWriter;

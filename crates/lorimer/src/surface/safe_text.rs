@@ -8,6 +8,11 @@ pub(super) fn safe(text: &str) -> String {
     text.chars().map(|c| if drives_a_terminal(c) { '\u{fffd}' } else { c }).collect()
 }
 
+/// One line of it, safe to show.
+pub fn safe_line(text: &str) -> String {
+    safe(text).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// The text as it may go to standard output: as it is for files and programs, made safe for a terminal.
 pub fn safe_for_stdout(text: &str) -> Cow<'_, str> {
     if std::io::stdout().is_terminal() && text.contains(drives_a_terminal) {
@@ -19,7 +24,7 @@ pub fn safe_for_stdout(text: &str) -> Cow<'_, str> {
 
 fn drives_a_terminal(c: char) -> bool {
     (c.is_control() && c != '\n' && c != '\t')
-        || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]

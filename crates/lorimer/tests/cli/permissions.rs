@@ -175,3 +175,15 @@ fn odd_files_are_read_or_refused() {
     loop/d/up: FS_NOT_REGULAR_FILE: Error: cannot read "[ODD]/loop/d/up": not a regular file
     "#);
 }
+
+#[test]
+fn the_harness_keeps_its_own_settings_from_the_model() {
+    let lab = Lab::new();
+    std::fs::create_dir_all(lab.home()).expect("a home");
+    let path = lab.home().join("config.toml").display().to_string();
+    let calls = [("write", json!({"file_path": path, "content": "permission_mode = 'danger-full-access'"}))];
+    let server = Server::scripted(&[asks(&calls), say("done")]);
+    lab.run(&server, &["go"]).end().answer();
+    assert!(lab.log().results()[0].text.contains("[sandbox: file access denied under workspace-write mode]"));
+    assert!(!lab.home().join("config.toml").exists());
+}

@@ -320,8 +320,10 @@ impl Log {
             "todo/write" => self.todos = event.parse::<TodoWrite>()?.todos,
             "sandbox/mode" => self.permission_mode = Some(event.parse::<SandboxModeEvent>()?.mode),
             "lorimer/fs-observed" => {
-                let seen: FsObserved = event.parse()?;
-                self.observations.insert(seen.target_key, seen.observation);
+                // Ignorable: one of a later shape is skipped, as by any other reader.
+                if let Ok(seen) = event.parse::<FsObserved>() {
+                    self.observations.insert(seen.target_key, seen.observation);
+                }
             }
             _ => {}
         }

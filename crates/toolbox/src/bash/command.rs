@@ -36,7 +36,12 @@ pub(super) fn spec(
 ) -> Result<CommandSpec, ToolError> {
     let argv = confine(context.permission_mode(), shell_argv(options, args)?)?;
     let cwd = directory(args, &context.cwd);
-    let env = environment(std::env::vars_os(), &options.allowed_variables, &context.session, &cwd);
+    let allowed = &options.allowed_variables;
+    let ambient = std::env::vars_os().filter(|(name, _)| {
+        let is = |listed: &String| name.as_os_str() == listed.as_str();
+        !options.secret_variables.iter().any(is) || allowed.iter().any(is)
+    });
+    let env = environment(ambient, allowed, &context.session, &cwd);
     Ok(CommandSpec {
         argv,
         cwd,

@@ -49,6 +49,8 @@ pub struct BashOptions {
     pub spill_max_bytes: u64,
     /// Names of variables that commands get although they look like secrets. Default none.
     pub allowed_variables: Vec<String>,
+    /// Variables that hold keys of the harness and never reach commands, unless they are allowed by name.
+    pub secret_variables: Vec<String>,
 }
 
 impl Default for BashOptions {
@@ -62,6 +64,7 @@ impl Default for BashOptions {
             tail_bytes: 48_000,
             spill_max_bytes: 64 * 1024 * 1024,
             allowed_variables: Vec::new(),
+            secret_variables: Vec::new(),
         }
     }
 }

@@ -38,7 +38,7 @@ impl Default for EditOptions {
     fn default() -> Self {
         Self {
             diff_basis_max_bytes: 10 * 1024 * 1024,
-            edit_max_bytes: 128 * 1024 * 1024,
+            edit_max_bytes: 32 * 1024 * 1024,
             fence: ModeFence::shared(),
         }
     }

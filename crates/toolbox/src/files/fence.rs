@@ -43,14 +43,26 @@ pub trait WriteFence: Send + Sync {
 }
 
 /// The permission mode as it is logged: `read-only` admits nothing, `workspace-write` what is really inside the
-/// workspace or a temporary folder, `danger-full-access` everything. The session's own files are never admitted.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ModeFence;
+/// workspace or a temporary folder, `danger-full-access` everything. The session's own files are never admitted, and
+/// protected folders (the harness's own settings and logs) only in `danger-full-access`.
+#[derive(Clone, Debug, Default)]
+pub struct ModeFence {
+    protected: Vec<PathBuf>,
+}
 
 impl ModeFence {
-    /// The fence as tools take it.
+    /// The fence as tools take it, without protected folders.
     pub fn shared() -> Arc<dyn WriteFence> {
-        Arc::new(Self)
+        Arc::new(Self::default())
+    }
+
+    /// The fence with protected folders. They need not exist.
+    pub fn protecting(protected: Vec<PathBuf>) -> Arc<dyn WriteFence> {
+        Arc::new(Self { protected })
+    }
+
+    fn protects(&self, target: &FsTarget) -> bool {
+        self.protected.iter().any(|folder| target.real_path.starts_with(folder) || is_inside(target, folder))
     }
 }
 
@@ -65,9 +77,8 @@ impl WriteFence for ModeFence {
             PermissionMode::ReadOnly => false,
             PermissionMode::WorkspaceWrite => {
                 let temporary = std::env::temp_dir();
-                [request.cwd.as_path(), Path::new("/tmp"), &temporary]
-                    .iter()
-                    .any(|root| is_inside(target, root))
+                let roots = [request.cwd.as_path(), Path::new("/tmp"), &temporary];
+                roots.iter().any(|root| is_inside(target, root)) && !self.protects(target)
             }
             PermissionMode::DangerFullAccess => true,
         };
@@ -95,7 +106,9 @@ mod tests {
             session_directory: own.map(PathBuf::from),
             target: resolve(Path::new(cwd), path).unwrap(),
         };
-        ModeFence.check(&request).map_err(|error| error.message)
+        ModeFence { protected: vec![PathBuf::from("/usr/lib/kept")] }
+            .check(&request)
+            .map_err(|error| error.message)
     }
 
     #[test]
@@ -105,6 +118,8 @@ mod tests {
         assert_eq!(check(ReadOnly, "/usr/lib", "f", None), denied("read-only"));
         assert_eq!(check(WorkspaceWrite, "/usr/lib", "new/f", None), Ok(()));
         assert_eq!(check(WorkspaceWrite, "/usr/lib", "/tmp/f", None), Ok(()));
+        assert_eq!(check(WorkspaceWrite, "/usr/lib", "kept/config.toml", None), denied("workspace-write"));
+        assert_eq!(check(DangerFullAccess, "/usr/lib", "kept/config.toml", None), Ok(()));
         assert_eq!(check(WorkspaceWrite, "/usr/lib", "../libfoo", None), denied("workspace-write"));
         assert_eq!(check(WorkspaceWrite, "/usr/lib", "/etc/f", None), denied("workspace-write"));
         assert_eq!(check(DangerFullAccess, "/usr/lib", "/etc/f", None), Ok(()));

@@ -9,6 +9,7 @@ mod fence;
 mod line_ends;
 mod lock;
 mod observation;
+mod own_process;
 mod publish;
 mod target;
 
@@ -25,6 +26,7 @@ pub use fence::{ModeFence, WriteFence, WriteRequest};
 pub(crate) use line_ends::to_lf;
 pub(crate) use lock::lock_target;
 pub(crate) use observation::{last_observation, record};
+pub(crate) use own_process::is_of_this_process;
 pub(crate) use publish::{Publication, Published, publish};
 pub use target::FsTarget;
 pub(crate) use target::{check_path, resolve};

@@ -133,6 +133,10 @@ impl Staged {
     }
 
     fn done(&self) -> io::Result<Published> {
+        // The change is on disk only with its folder's entry. Some systems cannot sync a folder; then it is as it is.
+        if let Some(folder) = self.path.parent() {
+            let _ = File::open(folder).and_then(|folder| folder.sync_all());
+        }
         Ok(Published::Done(FileFacts::of(&self.file.metadata()?)))
     }
 }

@@ -24,7 +24,8 @@ use tokio_util::sync::CancellationToken;
 pub use card::{ReadMeta, read_meta_from_meta};
 
 use crate::files::{
-    FileFacts, FsCode, FsError, FsTarget, check_path, io_text, open_regular, record, resolve, run_blocking,
+    FileFacts, FsCode, FsError, FsTarget, check_path, io_text, is_of_this_process, open_regular, record,
+    resolve, run_blocking,
 };
 use source::{SourceLimits, each_piece};
 use window::{WindowLimits, WindowScan};
@@ -207,6 +208,10 @@ struct ReadJob {
 impl ReadJob {
     fn run(self) -> Result<ReadValue, FsError> {
         let target = resolve(&self.cwd, &self.file_path)?;
+        if is_of_this_process(&target.real_path) {
+            let why = "it belongs to the harness itself";
+            return Err(FsError::cannot("read", &target.display_path, FsCode::PermissionDenied, why));
+        }
         let (mut file, facts) = self.open(&target)?;
         let limits = SourceLimits {
             display_path: &target.display_path,

@@ -283,9 +283,9 @@ async fn a_long_line_is_shown_in_part() {
 #[tokio::test]
 async fn a_file_without_a_size_is_read() {
     let desk = Desk::new();
-    let ended = desk.read("/proc/self/status").await;
+    let ended = desk.read("/proc/meminfo").await;
     if cfg!(target_os = "linux") {
-        assert!(ended.text.contains("1: Name:"), "{}", ended.text);
+        assert!(ended.text.contains("1: MemTotal:"), "{}", ended.text);
     }
 }
 
@@ -326,4 +326,17 @@ fn the_schema_a_model_sees() {
     assert_eq!(schema["required"], json!(["file_path"]));
     assert_eq!(schema["properties"]["offset"]["type"], "number");
     assert_eq!(schema["properties"]["limit"]["type"], "number");
+}
+
+#[tokio::test]
+async fn the_harness_itself_is_not_read() {
+    let desk = Desk::new();
+    for path in ["/proc/self/environ", "/proc/thread-self/status"] {
+        let ended = desk.read(path).await;
+        assert!(
+            !cfg!(target_os = "linux") || ended.text.contains("belongs to the harness itself"),
+            "{}",
+            ended.text
+        );
+    }
 }

@@ -71,7 +71,25 @@ fn open_regular(path: &Path, follow_link: bool) -> io::Result<File> {
     let follow = if follow_link { 0 } else { libc::O_NOFOLLOW };
     let file =
         OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY | follow).open(path)?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("not a regular file")) }
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    // A walk has no business in the kernel's tables, of this process least of all.
+    if !follow_link && is_of_the_kernel(&file) {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    Ok(file)
+}
+
+#[cfg(target_os = "linux")]
+fn is_of_the_kernel(file: &File) -> bool {
+    // `PROC_SUPER_MAGIC` of the kernel's headers.
+    rustix::fs::fstatfs(file).is_ok_and(|system| system.f_type == 0x9fa0)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_of_the_kernel(_file: &File) -> bool {
+    false
 }
 
 /// Collects matching lines.

@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use lorimer_tools::ToolError;
 
 use super::failure;
+use crate::files::is_of_this_process;
 
 /// The start of a search.
 #[derive(Clone, Debug)]
@@ -27,6 +28,9 @@ impl Place {
             std::fs::metadata(&root).map_err(|why| failure::failed(tool, format!("{shown}: {why}")))?;
         if !metadata.is_dir() && !metadata.is_file() {
             return Err(failure::failed(tool, format!("{shown}: not a regular file or directory")));
+        }
+        if std::fs::canonicalize(&root).is_ok_and(|real| is_of_this_process(&real)) {
+            return Err(failure::failed(tool, format!("{shown}: it belongs to the harness itself")));
         }
         Ok(Self {
             cwd: cwd.to_owned(),

@@ -16,12 +16,26 @@ const RETRIEVAL_HINT: &str = "Use read with offset/limit, or grep this path to s
 /// Replaces plain-text results above a size. Register it last, so that it sees what other policies left.
 pub struct SpillPolicy {
     max_inline_bytes: usize,
+    /// Tools that bound their results themselves, with their own limits.
+    own_limits: Vec<(String, usize)>,
 }
 
 impl SpillPolicy {
     /// A policy that lets results of up to `max_inline_bytes` bytes stand.
     pub fn new(max_inline_bytes: usize) -> Self {
-        Self { max_inline_bytes }
+        Self { max_inline_bytes, own_limits: Vec::new() }
+    }
+
+    /// Lets results of one tool stand up to another size: it cuts them itself and names where the rest is.
+    #[must_use]
+    pub fn with_limit_of(mut self, tool: &str, max_inline_bytes: usize) -> Self {
+        self.own_limits.push((tool.to_owned(), max_inline_bytes));
+        self
+    }
+
+    fn limit_of(&self, tool: &str) -> usize {
+        let own = self.own_limits.iter().find(|(name, _)| name == tool);
+        own.map_or(self.max_inline_bytes, |(_, limit)| *limit)
     }
 }
 
@@ -33,7 +47,7 @@ impl Policy for SpillPolicy {
                 return Review::accept();
             }
             match outcome.plain_text() {
-                Some(text) if text.len() > self.max_inline_bytes => self.replace(call, &text),
+                Some(text) if text.len() > self.limit_of(&call.name) => self.replace(call, &text),
                 _ => Review::accept(),
             }
         })
@@ -50,7 +64,7 @@ impl SpillPolicy {
         else {
             return Review::accept();
         };
-        match preview(text, self.max_inline_bytes, &path) {
+        match preview(text, self.limit_of(&call.name), &path) {
             Some(replacement) => Review::ReplaceContent(vec![ContentBlock::text(replacement)]),
             None => Review::accept(),
         }
