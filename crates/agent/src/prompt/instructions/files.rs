@@ -1,0 +1,115 @@
+//! Instruction files and what is known of them.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use sha1::{Digest, Sha1};
+
+use super::imports::Imports;
+use super::probe::{NoText, Prober, Sight};
+
+/// One file's text with its imports.
+#[derive(Debug)]
+pub(super) struct Instruction {
+    pub path: String,
+    pub scope: String,
+    pub text: String,
+    pub digest: String,
+    /// A part could not be looked at: an older text of the file may be the better one.
+    pub uncertain: bool,
+}
+
+/// What a file is at a step.
+#[derive(Clone, Debug)]
+pub(super) enum Probe {
+    Present(Arc<Instruction>),
+    Absent,
+    Hidden,
+}
+
+#[derive(Debug)]
+struct Known {
+    /// The file, then what it imports, as they looked before they were read.
+    looked_at: Vec<(PathBuf, Sight)>,
+    /// The same looks mean the same text.
+    settled: bool,
+    probe: Probe,
+}
+
+/// Reads files when they have changed.
+#[derive(Debug, Default)]
+pub(super) struct Files {
+    known: HashMap<PathBuf, Known>,
+    pub prober: Prober,
+}
+
+impl Files {
+    /// Files are looked at anew.
+    pub fn begin_step(&mut self) {
+        self.prober.begin_step();
+    }
+
+    /// The file at `path`. One that cannot be looked at is what it was.
+    pub fn probe(&mut self, path: &Path, scope: &Path, boundary: &Path, max_source_bytes: u64) -> Probe {
+        if let Some(known) = self.known.get(path)
+            && known.settled
+            && known.looked_at.iter().all(|(path, sight)| self.prober.look(path) == *sight)
+        {
+            return known.probe.clone();
+        }
+        let fresh = self.load(path, scope, boundary, max_source_bytes);
+        let doubtful = match &fresh.probe {
+            Probe::Present(one) => one.uncertain,
+            Probe::Absent => false,
+            Probe::Hidden => true,
+        };
+        match self.known.get(path) {
+            Some(known) if doubtful => known.probe.clone(),
+            _ => {
+                let probe = fresh.probe.clone();
+                self.known.insert(path.to_owned(), fresh);
+                probe
+            }
+        }
+    }
+
+    fn load(&mut self, path: &Path, scope: &Path, boundary: &Path, max_source_bytes: u64) -> Known {
+        let now = SystemTime::now();
+        let sight = self.prober.look(path);
+        let mut looked_at = vec![(path.to_owned(), sight)];
+        let probe = match sight {
+            Sight::Missing | Sight::Other => Probe::Absent,
+            Sight::Hidden => Probe::Hidden,
+            Sight::File(_) => match self.prober.read(path, boundary, max_source_bytes) {
+                Err(NoText::Absent) => Probe::Absent,
+                Err(NoText::Hidden) => Probe::Hidden,
+                Ok((real, text)) => {
+                    let mut imports = Imports::new(&mut self.prober, boundary, max_source_bytes);
+                    let text = imports.expand(&text, &real);
+                    let uncertain = imports.uncertain;
+                    looked_at.append(&mut imports.looked_at);
+                    instruction(path, scope, text.trim(), uncertain)
+                }
+            },
+        };
+        let settled =
+            !matches!(probe, Probe::Hidden) && looked_at.iter().all(|(_, sight)| sight.is_settled(now));
+        Known { looked_at, settled, probe }
+    }
+}
+
+fn instruction(path: &Path, scope: &Path, text: &str, uncertain: bool) -> Probe {
+    if text.is_empty() {
+        return Probe::Absent;
+    }
+    let digest = Sha1::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+    Probe::Present(Arc::new(Instruction {
+        path: path.to_string_lossy().into_owned(),
+        scope: scope.to_string_lossy().into_owned(),
+        text: text.to_owned(),
+        digest,
+        uncertain,
+    }))
+}
