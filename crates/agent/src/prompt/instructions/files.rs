@@ -113,3 +113,76 @@ fn instruction(path: &Path, scope: &Path, text: &str, uncertain: bool) -> Probe 
         uncertain,
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::thread::sleep;
+    use std::time::Duration;
+
+    use super::*;
+
+    const LIMIT: u64 = 1000;
+
+    fn text_of(files: &mut Files, dir: &Path) -> Option<String> {
+        files.begin_step();
+        match files.probe(&dir.join("AGENTS.md"), dir, dir, LIMIT) {
+            Probe::Present(one) => Some(one.text.clone()),
+            Probe::Absent | Probe::Hidden => None,
+        }
+    }
+
+    #[test]
+    fn what_does_not_change_is_read_once_and_looked_at_once_a_step() {
+        let dir = tempfile::tempdir().expect("a directory");
+        fs::write(dir.path().join("AGENTS.md"), "@a.md\n@b.md\n@a.md").expect("written");
+        fs::write(dir.path().join("a.md"), "text a").expect("written");
+        // File times must be older than a tick to be trusted.
+        sleep(Duration::from_millis(100));
+        let mut files = Files::default();
+        let text = text_of(&mut files, dir.path());
+        assert_eq!(text.as_deref(), Some("text a\n@b.md\ntext a"));
+        let reads = files.prober.reads;
+        for _ in 1..100 {
+            assert_eq!(text_of(&mut files, dir.path()), text);
+        }
+        assert_eq!((files.prober.reads, files.prober.stats), (reads, 300));
+        fs::write(dir.path().join("b.md"), "text b").expect("written");
+        assert_eq!(text_of(&mut files, dir.path()).as_deref(), Some("text a\ntext b\ntext a"));
+    }
+
+    #[test]
+    fn a_change_within_the_same_tick_is_seen() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut files = Files::default();
+        for round in 0..200 {
+            let text = format!("{round:03}");
+            fs::write(dir.path().join("AGENTS.md"), &text).expect("written");
+            assert_eq!(text_of(&mut files, dir.path()), Some(text));
+        }
+    }
+
+    #[test]
+    fn large_blank_and_binary_files_are_none() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut files = Files::default();
+        let cases: [(&[u8], bool); 5] =
+            [(b" \n", false), (&[b'x'; 1000], true), (&[b'x'; 1001], false), (&[0xff], false), (b"x", true)];
+        for (bytes, present) in cases {
+            fs::write(dir.path().join("AGENTS.md"), bytes).expect("written");
+            assert_eq!(text_of(&mut files, dir.path()).is_some(), present);
+        }
+    }
+
+    #[test]
+    fn imports_together_stay_within_the_limit_of_a_file() {
+        let dir = tempfile::tempdir().expect("a directory");
+        fs::write(dir.path().join("AGENTS.md"), "@a.md\n".repeat(200)).expect("written");
+        fs::write(dir.path().join("a.md"), "x".repeat(300)).expect("written");
+        let mut files = Files::default();
+        files.begin_step();
+        let probe = files.probe(&dir.path().join("AGENTS.md"), dir.path(), dir.path(), 2000);
+        let Probe::Present(one) = probe else { panic!("a file") };
+        assert_eq!((one.text.matches('x').count(), one.text.matches('@').count()), (600, 198));
+    }
+}

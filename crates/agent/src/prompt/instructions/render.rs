@@ -166,3 +166,54 @@ fn shown_path(path: &str) -> String {
 fn escape(text: &str) -> String {
     text.replace("</system-reminder", "<\\/system-reminder")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn changes(sizes: &[usize]) -> Vec<Change> {
+        let change = |(at, size): (usize, &usize)| Change {
+            action: Action::Set,
+            scope: "/w".to_owned(),
+            path: format!("/w/{at}"),
+            digest: at.to_string(),
+            text: "é".repeat(*size),
+        };
+        sizes.iter().enumerate().map(change).collect()
+    }
+
+    #[test]
+    fn every_size_is_kept_to_when_the_frame_fits() {
+        for max_bytes in 0..1200 {
+            let text = render(changes(&[100, 50, 200]), &Frame::Update, max_bytes).text();
+            assert!(text.ends_with("\n</system-reminder>"));
+            assert!(text.len() <= max_bytes.max(500), "{} of {max_bytes}", text.len());
+            assert!(max_bytes < 1100 || !text.contains("Left out"));
+        }
+    }
+
+    #[test]
+    fn the_broadest_goes_first_and_notes_of_removal_stay() {
+        let mut changes = changes(&[100, 300, 10, 10]);
+        changes[0].action = Action::Remove;
+        let message = render(changes, &Frame::Update, 560);
+        let text = message.text();
+        assert!(text.contains("/w/0 gives no instructions any more"), "{text}");
+        assert!(text.contains("read them where they matter: /w/1 (omitted)\n"), "{text}");
+        assert_eq!(text.matches("which is new here").count(), 2);
+        let Source::Other(source) = &message.source else { panic!("another source") };
+        let omitted: Vec<bool> = source["changes"]
+            .as_array()
+            .expect("changes")
+            .iter()
+            .map(|change| change.get("omitted").is_some())
+            .collect();
+        assert_eq!(omitted, [false, true, false, false]);
+    }
+
+    #[test]
+    fn many_names_are_counted() {
+        let text = render(changes(&[10; 90]), &Frame::Update, 0).text();
+        assert!(text.contains("/w/49 (omitted) and 40 more\n"), "{text}");
+    }
+}

@@ -118,3 +118,32 @@ fn real_folder(path: &Path) -> Option<PathBuf> {
         Err(_) => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folders(scopes: &Scopes, cwd: &Path) -> Vec<String> {
+        let options = InstructionOptions::default();
+        let list = scopes.list(&options, cwd).into_iter().map(|scope| scope.folder);
+        let relative = list.map(|folder| folder.strip_prefix(cwd).map(Path::to_owned).unwrap_or(folder));
+        relative.map(|folder| folder.display().to_string()).collect()
+    }
+
+    #[test]
+    fn broader_folders_come_first_and_nothing_outside_is_added() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let cwd = dir.path();
+        fs::create_dir_all(cwd.join("b/c/d")).expect("created");
+        fs::create_dir(cwd.join("z")).expect("created");
+        std::os::unix::fs::symlink("/nowhere/file", cwd.join("b/dangling")).expect("linked");
+        let mut scopes = Scopes { root: Some(cwd.to_owned()), ..Scopes::default() };
+        let paths = ["b/c/d/new", "z/gone", "../x", "/etc/hostname", "b/dangling", "no/such/folder"];
+        scopes.add_touched(cwd, &paths.map(str::to_owned));
+        assert_eq!(folders(&scopes, cwd), ["", "b", "z", "b/c", "b/c/d"]);
+        let told = [cwd.join("y"), cwd.join("../out"), PathBuf::from("/etc"), cwd.to_owned()];
+        let told: Vec<String> = told.iter().map(|scope| scope.display().to_string()).collect();
+        scopes.add_told(cwd, told.iter().map(String::as_str));
+        assert_eq!(folders(&scopes, cwd), ["", "b", "y", "z", "b/c", "b/c/d"]);
+    }
+}

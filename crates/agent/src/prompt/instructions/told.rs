@@ -100,3 +100,38 @@ impl Told {
         self.files.is_empty()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn told(sources: &[Value]) -> Told {
+        let mut told = Told::default();
+        for source in sources {
+            told.hear(&Message::user_text("m", "text", Source::Other(source.clone())));
+        }
+        told
+    }
+
+    #[test]
+    fn later_messages_change_what_earlier_ones_said() {
+        let change = |action: &str, path: &str, digest: &str| json!({"action": action, "path": path, "scope": "/w", "digest": digest});
+        let told = told(&[
+            json!({"kind": KIND, "changes": [change("set", "/old", "0")]}),
+            json!({"kind": KIND, "baseline": true, "baselineIdentity": "i",
+                "changes": [change("set", "/w/a", "1"), change("set", "/w/b", "1")]}),
+            json!({"kind": KIND, "changes": [change("replace", "/w/a", "2"), {"action": "remove", "path": "/w/b"}]}),
+        ]);
+        assert_eq!(told.baseline.as_deref(), Some("i"));
+        assert_eq!(told.paths().collect::<Vec<_>>(), ["/w/a"]);
+        assert_eq!((told.digest("/w/a"), told.scope("/w/a")), (Some("2"), Some("/w")));
+    }
+
+    #[test]
+    fn messages_of_another_shape_say_nothing() {
+        let told = told(&[json!({"kind": KIND, "changes": 3}), json!({"kind": "goal", "baseline": true})]);
+        assert!(told.is_empty() && told.baseline.is_none());
+    }
+}

@@ -69,3 +69,71 @@ impl Touched {
         self.known.insert(path.clone()).then_some(path)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use lorimer_protocol::{AssistantMessage, Draft, Extra, Role, Source, ToolResult};
+    use lorimer_protocol::{SessionHeader, ToolResultBlock};
+    use lorimer_session::Session;
+
+    use super::*;
+
+    fn message(role: Role, content: Vec<ContentBlock>, source: Source) -> Message {
+        Message { id: "m".into(), role, content, source, extra: Extra::new() }
+    }
+
+    fn reply(session: &Session, calls: &[(&str, &str, &str)]) {
+        let content = calls.iter().map(|(id, name, path)| {
+            ContentBlock::tool_call(*id, *name, format!(r#"{{"file_path":"{path}"}}"#))
+        });
+        let source = Source::Model {
+            provider: "p".to_owned(),
+            model: "m".to_owned(),
+            replay_state: None,
+            extra: Extra::new(),
+        };
+        let message = message(Role::Assistant, content.collect(), source);
+        let data: AssistantMessage =
+            serde_json::from_value(serde_json::json!({"turn": 1, "step": 1, "message": message}))
+                .expect("a reply");
+        session.append(Draft::new(&data).on_surface()).expect("fits");
+    }
+
+    fn result(session: &Session, id: &str, is_error: bool) {
+        let block = ToolResultBlock {
+            tool_call_id: id.into(),
+            is_error: Some(is_error),
+            ..ToolResultBlock::default()
+        };
+        let message = message(Role::User, vec![ContentBlock::ToolResult(block)], Source::tool(id.into()));
+        let data = ToolResult { turn: 1, step: 1, message, error: None, meta: None };
+        session.append(Draft::new(&data).on_surface()).expect("fits");
+    }
+
+    #[test]
+    fn successful_calls_of_the_file_tools_count_once_each() {
+        let session = Session::in_memory(SessionHeader::new("s".into(), 0, None));
+        let mut touched = Touched::default();
+        reply(&session, &[("1", "read", "a"), ("2", "edit", "b"), ("3", "grep", "c")]);
+        result(&session, "1", false);
+        assert_eq!(session.with_log(|log| touched.next_paths(log)), ["a"]);
+        result(&session, "2", true);
+        result(&session, "3", false);
+        reply(&session, &[("4", "write", "a"), ("5", "write", "d")]);
+        result(&session, "4", false);
+        result(&session, "5", false);
+        assert_eq!(session.with_log(|log| touched.next_paths(log)), ["d"]);
+        assert_eq!(session.with_log(|log| touched.next_paths(log)), [""; 0]);
+        assert_eq!(session.with_log(|log| Touched::default().next_paths(log)), ["a", "d"]);
+    }
+
+    #[test]
+    fn results_of_a_repeated_id_belong_to_its_calls_in_order() {
+        let session = Session::in_memory(SessionHeader::new("s".into(), 0, None));
+        reply(&session, &[("1", "grep", "a"), ("1", "read", "b"), ("1", "read", "c")]);
+        result(&session, "1", false);
+        result(&session, "1", true);
+        result(&session, "1", false);
+        assert_eq!(session.with_log(|log| Touched::default().next_paths(log)), ["c"]);
+    }
+}
