@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use lorimer_agent::{Agent, AgentOptions, InstructionOptions};
 use lorimer_protocol::{ContentBlock, Draft, Event, Message, SessionHeader, Source};
-use lorimer_session::{Log, MemoryJournal, Session, check_invariants};
+use lorimer_session::{Log, MemoryJournal, Session, SurfaceNode, check_invariants};
 use lorimer_tools::{PipelineBuilder, Registry, Tool, ToolContext, ToolError};
 use schemars::JsonSchema;
 use scripted::{Model, Reply};
@@ -54,16 +54,16 @@ impl Tool for FileTool {
 }
 
 /// One call. `poke` is none of the tools whose files bring their folders' instructions.
-fn call(tool: &str, arguments: Value) -> Reply {
+fn call(tool: &str, arguments: &Value) -> Reply {
     Reply::calls(&[("c", tool, &arguments.to_string())])
 }
 
 fn read(path: &str) -> Reply {
-    call("read", json!({"file_path": path}))
+    call("read", &json!({"file_path": path}))
 }
 
 fn put(path: &str, content: &str) -> Reply {
-    call("poke", json!({"file_path": path, "content": content}))
+    call("poke", &json!({"file_path": path, "content": content}))
 }
 
 fn end() -> Reply {
@@ -200,7 +200,7 @@ async fn changes_are_told_at_the_step_after_they_were_made() {
     let replies = vec![
         put("AGENTS.md", "two"),
         put("CLAUDE.md", "other"),
-        call("poke", json!({"file_path": "AGENTS.md", "remove": true})),
+        call("poke", &json!({"file_path": "AGENTS.md", "remove": true})),
         put("unrelated.md", "x"),
         end(),
     ];
@@ -252,7 +252,7 @@ async fn folders_that_are_worked_in_bring_their_instructions() {
         read("out/f.txt"),
         read("../beside/f.txt"),
         put("d/f.txt", "a tool that is none of the three"),
-        call("edit", json!({"file_path": "c/new.txt", "content": "x"})),
+        call("edit", &json!({"file_path": "c/new.txt", "content": "x"})),
         end(),
     ];
     let mut lab = Lab::new(&files, replies);
@@ -323,6 +323,27 @@ async fn a_baseline_that_left_the_surface_is_told_again() {
     assert_eq!(lab.changes(), [["baseline", "set work/space/AGENTS.md"]]);
     lab.ask().await;
     assert_eq!(lab.changes()[1], ["set work/space/a/AGENTS.md"], "worked in again, told again");
+    scripted::assert_requests_are_rebuilt(header(), &lab.seen, &lab.model.requests());
+}
+
+#[tokio::test]
+async fn a_folder_is_followed_while_its_instructions_are_on_the_surface() {
+    let files = [("AGENTS.md", "root"), ("a/AGENTS.md", "in a"), ("a/f.txt", "text")];
+    let mut lab = Lab::new(&files, vec![read("a/f.txt"), end(), end(), end()]);
+    lab.ask().await;
+    let session = lab.agent.session();
+    let seqs: Vec<u64> = session.with_log(|log| {
+        let of_step = |node: &&SurfaceNode| node.turn_step == Some((1, 1));
+        log.surface().nodes().iter().filter(of_step).map(|node| node.seq).collect()
+    });
+    let summary = Message::user_text("summary", "a file was read", Source::user());
+    session.append(Draft::new(&summary).citing(seqs.clone()).replacing(seqs[0], seqs[1])).expect("fits");
+    lab.ask().await;
+    assert_eq!(lab.changes().len(), 2, "nothing has changed");
+    lab.put("a/AGENTS.md", "in a, later");
+    lab.resume();
+    lab.ask().await;
+    assert_eq!(lab.changes()[2..], [["replace work/space/a/AGENTS.md"]]);
     scripted::assert_requests_are_rebuilt(header(), &lab.seen, &lab.model.requests());
 }
 

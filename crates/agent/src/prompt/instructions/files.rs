@@ -163,6 +163,23 @@ mod tests {
     }
 
     #[test]
+    fn what_cannot_be_looked_at_is_what_it_was() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let [agents, import] = ["AGENTS.md", "a.md"].map(|name| dir.path().join(name));
+        fs::write(&agents, "@a.md").expect("written");
+        fs::write(&import, "text a").expect("written");
+        let mut files = Files::default();
+        for path in [&import, &agents] {
+            assert_eq!(text_of(&mut files, dir.path()).as_deref(), Some("text a"));
+            fs::remove_file(path).expect("removed");
+            // A link to itself can be neither opened nor said to be missing.
+            std::os::unix::fs::symlink(path, path).expect("linked");
+        }
+        assert_eq!(text_of(&mut files, dir.path()).as_deref(), Some("text a"));
+        assert_eq!(text_of(&mut Files::default(), dir.path()), None);
+    }
+
+    #[test]
     fn large_blank_and_binary_files_are_none() {
         let dir = tempfile::tempdir().expect("a directory");
         let mut files = Files::default();

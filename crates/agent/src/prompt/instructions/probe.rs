@@ -153,3 +153,30 @@ fn open_regular(real: &Path) -> Result<File, NoText> {
     }
     Ok(file)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_trusted_a_tick_after_its_last_change() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let sight = Prober::default().look(file.path());
+        let now = SystemTime::now();
+        assert!(!sight.is_settled(now) && !sight.is_settled(now - TICK));
+        assert!(sight.is_settled(now + 2 * TICK));
+        assert!(Sight::Missing.is_settled(now) && !Sight::Hidden.is_settled(now));
+    }
+
+    #[test]
+    fn a_path_is_looked_at_once_a_step() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("f");
+        let mut prober = Prober::default();
+        assert_eq!((prober.look(&path), prober.look(dir.path())), (Sight::Missing, Sight::Other));
+        fs::write(&path, "x").expect("written");
+        assert_eq!((prober.look(&path), prober.stats), (Sight::Missing, 2));
+        prober.begin_step();
+        assert!(matches!(prober.look(&path), Sight::File(_)));
+    }
+}
