@@ -4,12 +4,12 @@ mod scripted;
 
 use std::sync::Arc;
 
-use lorimer_agent::{Agent, AgentOptions, build_request};
-use lorimer_model::{ModelRequest, RetryPolicy};
+use lorimer_agent::{Agent, AgentOptions};
+use lorimer_model::RetryPolicy;
 use lorimer_protocol::{
-    AbortCause, ContentBlock, Event, Failure, FinishReason, Payload, SessionHeader, TurnEndReason,
+    AbortCause, ContentBlock, Event, Failure, FinishReason, SessionHeader, TurnEndReason,
 };
-use lorimer_session::{Log, Session, check_invariants};
+use lorimer_session::{Session, check_invariants};
 use lorimer_tools::PipelineBuilder;
 use scripted::{Model, Reply, registry};
 use serde_json::Value;
@@ -68,30 +68,8 @@ impl Lab {
     }
 }
 
-/// Every request is what the log before it says, and each grows the one before.
 fn assert_requests_come_from_the_log(lab: &Lab) {
-    let requests = lab.model.requests();
-    let mut log = Log::new(header());
-    let mut rebuilt: Vec<ModelRequest> = Vec::new();
-    let mut in_attempt = false;
-    for event in &lab.seen {
-        let chunk = event.kind == "assistant/chunk";
-        if chunk && !in_attempt {
-            rebuilt.push(build_request(&log).expect("a request"));
-        }
-        let finished = matches!(event.payload(), Ok(Payload::AssistantChunk(data))
-            if matches!(data.chunk, lorimer_protocol::StreamChunk::Finish { .. }));
-        in_attempt = chunk && !finished;
-        log.apply(event).expect("fits");
-    }
-    assert_eq!(rebuilt.len(), requests.len());
-    for (rebuilt, sent) in rebuilt.iter().zip(&requests) {
-        assert_eq!(rebuilt, sent);
-    }
-    for pair in requests.windows(2) {
-        assert_eq!((&pair[0].system, &pair[0].tools), (&pair[1].system, &pair[1].tools));
-        assert!(pair[1].messages.starts_with(&pair[0].messages), "messages only grow");
-    }
+    scripted::assert_requests_come_from_the_log(header(), &lab.seen, &lab.model.requests());
 }
 
 #[tokio::test]

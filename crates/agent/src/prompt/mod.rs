@@ -8,5 +8,5 @@ mod system;
 pub(crate) use context::snapshot_message;
 pub use git::{GitState, git_state};
 pub use instructions::InstructionOptions;
-pub(crate) use instructions::instructions_message;
+pub(crate) use instructions::Instructions;
 pub(crate) use system::system_prompt;

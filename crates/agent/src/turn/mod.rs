@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::{Agent, AgentError, TurnReport};
 use crate::inbox;
-use crate::prompt::{instructions_message, snapshot_message};
+use crate::prompt::{Instructions, snapshot_message};
 use crate::title::fallback_title;
 
 /// What a step means for its turn.
@@ -29,7 +29,8 @@ pub(crate) async fn run(agent: &Agent, cancel: &CancellationToken) -> Result<Tur
     let session = &agent.session;
     let (turn, usage_before) = session.with_log(|log| (log.turn().last_turn() + 1, *log.usage()));
     session.append(Draft::new(&TurnStart { turn }))?;
-    let mut run = TurnRun { agent, cancel, turn, steps: 0, text: String::new() };
+    let instructions = Instructions::default();
+    let mut run = TurnRun { agent, cancel, turn, steps: 0, text: String::new(), instructions };
     let reason = run.steps().await?;
     if cancel.is_cancelled() {
         inbox::clear(session)?;
@@ -47,6 +48,8 @@ pub(super) struct TurnRun<'a> {
     pub steps: u64,
     /// Text of the latest reply.
     pub text: String,
+    /// What the turn knows of instruction files.
+    instructions: Instructions,
 }
 
 impl TurnRun<'_> {
@@ -93,8 +96,9 @@ impl TurnRun<'_> {
         Ok(outcome)
     }
 
-    /// What the person said, then, at the start of a turn, what has changed around it.
-    fn enter_messages(&self, claimed: Vec<Message>) -> Result<(), AppendError> {
+    /// What the person said, then what has changed around it: instructions at every step, the runtime context at the
+    /// start of a turn.
+    fn enter_messages(&mut self, claimed: Vec<Message>) -> Result<(), AppendError> {
         let (session, options) = (&self.agent.session, &self.agent.options);
         let mut first_user = None;
         for message in claimed {
@@ -102,16 +106,13 @@ impl TurnRun<'_> {
             let seq = session.append(Draft::new(&message).on_surface())?;
             first_user = first_user.or(text.map(|text| (seq, text)));
         }
-        if self.steps == 1 {
-            let around = session.with_log(|log| {
-                [
-                    instructions_message(log, &options.instructions, &options.cwd),
-                    snapshot_message(log, options),
-                ]
-            });
-            for message in around.into_iter().flatten() {
-                session.append(Draft::new(&message).on_surface())?;
-            }
+        if let Some(message) = self.instructions.next_message(session, &options.instructions, &options.cwd) {
+            session.append(Draft::new(&message).on_surface())?;
+        }
+        if self.steps == 1
+            && let Some(message) = session.with_log(|log| snapshot_message(log, options))
+        {
+            session.append(Draft::new(&message).on_surface())?;
         }
         if let Some((seq, text)) = first_user
             && session.with_log(|log| log.title().is_none())

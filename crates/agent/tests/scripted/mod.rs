@@ -3,8 +3,13 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
+use lorimer_agent::build_request;
 use lorimer_model::{ChunkStream, ModelError, ModelInfo, ModelRequest, Provider};
-use lorimer_protocol::{ContentBlock, Failure, FinishReason, Message, Source, StreamChunk, TokenUsage};
+use lorimer_protocol::{
+    ContentBlock, Event, Failure, FinishReason, Message, Payload, SessionHeader, Source, StreamChunk,
+    TokenUsage,
+};
+use lorimer_session::Log;
 use lorimer_tools::{Registry, Tool, ToolContext, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -216,4 +221,34 @@ pub fn registry() -> Registry {
     let mut registry = Registry::default();
     registry.register(Echo).expect("registered");
     registry
+}
+
+/// Every request is what the log before it says, and each grows the one before.
+pub fn assert_requests_come_from_the_log(header: SessionHeader, seen: &[Event], requests: &[ModelRequest]) {
+    assert_requests_are_rebuilt(header, seen, requests);
+    for pair in requests.windows(2) {
+        assert_eq!((&pair[0].system, &pair[0].tools), (&pair[1].system, &pair[1].tools));
+        assert!(pair[1].messages.starts_with(&pair[0].messages), "messages only grow");
+    }
+}
+
+/// Every request is what the log before it says.
+pub fn assert_requests_are_rebuilt(header: SessionHeader, seen: &[Event], requests: &[ModelRequest]) {
+    let mut log = Log::new(header);
+    let mut rebuilt: Vec<ModelRequest> = Vec::new();
+    let mut in_attempt = false;
+    for event in seen {
+        let chunk = event.kind == "assistant/chunk";
+        if chunk && !in_attempt {
+            rebuilt.push(build_request(&log).expect("a request"));
+        }
+        let finished = matches!(event.payload(), Ok(Payload::AssistantChunk(data))
+            if matches!(data.chunk, StreamChunk::Finish { .. }));
+        in_attempt = chunk && !finished;
+        log.apply(event).expect("fits");
+    }
+    assert_eq!(rebuilt.len(), requests.len());
+    for (rebuilt, sent) in rebuilt.iter().zip(requests) {
+        assert_eq!(rebuilt, sent);
+    }
 }
