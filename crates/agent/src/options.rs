@@ -28,6 +28,8 @@ pub struct AgentOptions {
     pub cwd: PathBuf,
     /// Where instruction files are looked for.
     pub instructions: InstructionOptions,
+    /// Text at the end of the system prompt.
+    pub append_system_prompt: Option<String>,
     /// How failed requests are repeated; `None` for the provider's own policy.
     pub retry_policy: Option<RetryPolicy>,
     /// Share of the model's window from which on the oldest tool results are pruned, 0 to 1.
@@ -53,6 +55,7 @@ impl AgentOptions {
             permission_mode: PermissionMode::default(),
             cwd,
             instructions: InstructionOptions::default(),
+            append_system_prompt: None,
             retry_policy: None,
             prune_threshold_ratio: 0.8,
             prune_threshold_chars: 8192,

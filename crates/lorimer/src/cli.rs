@@ -42,9 +42,6 @@ pub enum Command {
     /// Show which models are configured and what each provider needs
     #[command(after_help = "Example:\n  lorimer models")]
     Models(ModelsArgs),
-    /// Start a session that goes on from a point of another one
-    #[command(after_help = "Example:\n  lorimer fork 3f2a --turn 2")]
-    Fork(ForkArgs),
     /// Show and change settings
     #[command(subcommand_negates_reqs = true, after_help = CONFIG_EXAMPLES)]
     Config(ConfigArgs),
@@ -72,16 +69,6 @@ const CONFIG_EXAMPLES: &str = "Examples:
   lorimer config get bash.timeout_ms
   lorimer config set model ollama/llama3.2
   lorimer config schema > settings.schema.json";
-
-/// `lorimer fork`
-#[derive(Debug, Args)]
-pub struct ForkArgs {
-    /// The session's id or its beginning
-    pub id: String,
-    /// Go on after this turn [default: the last one]
-    #[arg(long, value_name = "N")]
-    pub turn: Option<u64>,
-}
 
 /// `lorimer config`
 #[derive(Debug, Args)]

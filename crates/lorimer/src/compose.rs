@@ -1,12 +1,10 @@
 //! The composition root: the one place that knows every part.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use lorimer_agent::{Agent, AgentOptions, InstructionOptions};
-use lorimer_model::{
-    ChatOverrides, ModelError, OfflineProvider, Provider, Registry, RetryPolicy, split_route,
-};
+use lorimer_model::{Difference, Provider, REPLAY_ROUTE, RetryPolicy, split_route};
 use lorimer_process::{Runner, Supervisor};
 use lorimer_session::{Session, Store, StoreOptions};
 use lorimer_toolbox::{
@@ -29,6 +27,36 @@ pub fn store(settings: &Settings, home: &Path) -> Store {
     Store::new(home, options)
 }
 
+/// An agent, and where a replay notes what differs.
+pub struct Composed {
+    /// The agent.
+    pub agent: Agent,
+    /// Filled while a recorded session is replayed.
+    pub differences: Option<Arc<Mutex<Vec<Difference>>>>,
+}
+
+struct Chosen {
+    provider: Arc<dyn Provider>,
+    model: String,
+    differences: Option<Arc<Mutex<Vec<Difference>>>>,
+}
+
+/// The provider and model that the settings name, ready to be called.
+fn choose(settings: &Settings, home: &Path) -> Result<Chosen, CommandError> {
+    if let (REPLAY_ROUTE, Some(id)) = split_route(&settings.model) {
+        let provider = routes::replay(&store(settings, home), id)?;
+        let differences = Some(provider.differences());
+        return Ok(Chosen { provider: Arc::new(provider), model: id.to_owned(), differences });
+    }
+    let registry = routes::providers(settings, home)?;
+    let (provider, model) =
+        routes::route(&registry, &settings.model).map_err(|error| CommandError::usage(error.to_string()))?;
+    if let Some(missing) = provider.missing() {
+        return Err(CommandError::usage(format!("{missing}{}", offered_locally(settings))));
+    }
+    Ok(Chosen { provider, model, differences: None })
+}
+
 /// An agent on a session.
 ///
 /// # Errors
@@ -38,13 +66,8 @@ pub fn agent(
     home: &Path,
     cwd: &Path,
     session: Arc<Session>,
-) -> Result<Agent, CommandError> {
-    let registry = routes::providers(settings, home)?;
-    let (provider, model) =
-        routes::route(&registry, &settings.model).map_err(|error| CommandError::usage(error.to_string()))?;
-    if let Some(missing) = provider.missing() {
-        return Err(CommandError::usage(format!("{missing}{}", offered_locally(settings))));
-    }
+) -> Result<Composed, CommandError> {
+    let Chosen { provider, model, differences } = choose(settings, home)?;
     let retry_policy = RetryPolicy {
         max_retries: u32::try_from(settings.retry_max_retries).unwrap_or(u32::MAX),
         initial_delay_ms: settings.retry_initial_delay_ms,
@@ -58,6 +81,7 @@ pub fn agent(
         temperature: settings.temperature,
         max_parallel_tool_calls: to_usize(settings.max_parallel_tool_calls),
         max_steps: settings.max_steps,
+        append_system_prompt: settings.append_system_prompt.clone(),
         permission_mode: settings.permission_mode,
         instructions: InstructionOptions {
             home: Some(home.to_owned()),
@@ -73,7 +97,8 @@ pub fn agent(
         prune_tail_chars: to_usize(settings.context_prune_tail_chars),
         ..AgentOptions::new(model, cwd.to_owned())
     };
-    Ok(Agent::new(session, provider, pipeline(settings, home, cwd)?, options)?)
+    let agent = Agent::new(session, provider, pipeline(settings, home, cwd)?, options)?;
+    Ok(Composed { agent, differences })
 }
 
 /// Servers on this machine that could be used instead.

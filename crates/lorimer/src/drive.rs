@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lorimer_agent::{Agent, TurnReport};
+use lorimer_model::Difference;
 use lorimer_protocol::{AbortCause, Event, SessionId, TurnEndReason};
 use lorimer_session::Session;
 use serde_json::{Value, json};
@@ -58,7 +59,8 @@ async fn run(job: Job) -> Result<Exit, CommandError> {
     let started = Instant::now();
     let (session, appended) = open_session(&job)?;
     let events = session.subscribe();
-    let agent = compose::agent(&job.settings, &job.home, &job.cwd, Arc::clone(&session))?;
+    let compose::Composed { agent, differences } =
+        compose::agent(&job.settings, &job.home, &job.cwd, Arc::clone(&session))?;
     let stdout = StdoutWriter::start().map_err(|error| CommandError::failed(error.to_string()))?;
     agent.follow_up(&job.task)?;
     let mut run = Run {
@@ -88,6 +90,9 @@ async fn run(job: Job) -> Result<Exit, CommandError> {
         result.exit = if result.exit == Exit::Completed { Exit::Unsaved } else { result.exit };
     }
     result.problems.iter().for_each(|problem| Progress::note(problem));
+    if let Some(differences) = differences {
+        tell_differences(&differences.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+    }
     Ok(result.exit)
 }
 
@@ -102,6 +107,23 @@ fn open_session(job: &Job) -> Result<(Arc<Session>, Vec<Arc<Event>>), CommandErr
         Progress::note(&format!("the log ended in a torn line, which was copied to {}", copy.display()));
     }
     Ok((opened.session, opened.appended))
+}
+
+/// Where today's tool results are not the recorded ones.
+fn tell_differences(differences: &[Difference]) {
+    for one in differences {
+        let line = one.recorded.lines().zip(one.now.lines()).position(|(before, now)| before != now);
+        let at = line.unwrap_or_else(|| one.recorded.lines().count().min(one.now.lines().count()));
+        let shown =
+            |text: &str| text.lines().nth(at).unwrap_or("(nothing)").chars().take(80).collect::<String>();
+        Progress::note(&format!(
+            "the result of {} differs from the recorded one at line {}: \"{}\" was \"{}\"",
+            one.call_id,
+            at + 1,
+            shown(&one.now),
+            shown(&one.recorded)
+        ));
+    }
 }
 
 /// After a signal nobody may be reading any more; the exit does not wait for a reader.

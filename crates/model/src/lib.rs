@@ -21,6 +21,9 @@ pub use chat::{
     ApiKey, ChatConfig, ChatModel, ChatOverrides, ChatProvider, DEEPSEEK_ROUTE, ThinkingMode, deepseek,
 };
 pub use estimate::{estimate_header_tokens, estimate_message_tokens};
-pub use offline::{OFFLINE_ROUTE, OfflineProvider, PLANNER_MODEL, PlannedCall, PlannedTurn};
+pub use offline::{
+    Difference, OFFLINE_ROUTE, OfflineProvider, PLANNER_MODEL, PlannedCall, PlannedTurn, REPLAY_ROUTE,
+    RecordedReply, ReplayProvider, result_text,
+};
 pub use provider::{ChunkStream, ModelError, ModelInfo, ModelRequest, Provider, RetryPolicy};
 pub use registry::{Registry, split_route};

@@ -1,7 +1,7 @@
 //! The runtime context: volatile facts, given to the model as a message when they change (llm spec 9).
 
 use lorimer_protocol::{Message, PermissionMode, Source};
-use lorimer_session::Log;
+use lorimer_session::{Log, Session};
 use serde_json::json;
 
 use super::git::{GitState, git_state};
@@ -17,11 +17,12 @@ struct Section {
 }
 
 /// A snapshot of the runtime context, when it differs from the last one that the model can still see.
-pub(crate) fn snapshot_message(log: &Log, options: &AgentOptions) -> Option<Message> {
+pub(crate) fn snapshot_message(session: &Session, options: &AgentOptions) -> Option<Message> {
     let sections = sections(options);
     let texts: Vec<&str> = sections.iter().map(|section| section.text.as_str()).collect();
     let text = format!("{HEADING}\n\n{}", texts.join("\n\n"));
-    if last_snapshot(log).is_some_and(|message| message.text() == text) {
+    let told = session.with_log(|log| last_snapshot(log).is_some_and(|message| message.text() == text));
+    if told {
         return None;
     }
     let listed: Vec<_> =

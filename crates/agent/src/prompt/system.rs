@@ -8,6 +8,9 @@ use crate::options::AgentOptions;
 
 const IDENTITY: &str = "You are Lorimer, an agent that works on the user's own files through tools.";
 
+/// Behind every other section.
+const APPENDED_ORDER: i32 = 1000;
+
 /// The sections' texts in ascending order, joined by blank lines. It holds nothing that changes within a session.
 pub(crate) fn system_prompt(options: &AgentOptions, tools: &[Arc<dyn ErasedTool>]) -> String {
     let section = |name: &str, order: i32, text: String| PromptSection { name: name.to_owned(), order, text };
@@ -15,6 +18,9 @@ pub(crate) fn system_prompt(options: &AgentOptions, tools: &[Arc<dyn ErasedTool>
         section("harness:identity", -100, IDENTITY.to_owned()),
         section("deployment:persona", 0, persona(options)),
     ];
+    if let Some(text) = &options.append_system_prompt {
+        sections.push(section("deployment:appended", APPENDED_ORDER, text.clone()));
+    }
     sections.extend(tools.iter().filter_map(|tool| tool.prompt()));
     sections.sort_by_key(|section| section.order);
     let texts: Vec<String> =

@@ -96,8 +96,7 @@ impl TurnRun<'_> {
         Ok(outcome)
     }
 
-    /// What the person said, then what has changed around it: instructions at every step, the runtime context at the
-    /// start of a turn.
+    /// What the person said, then what has changed around it: instructions and the runtime context.
     fn enter_messages(&mut self, claimed: Vec<Message>) -> Result<(), AppendError> {
         let (session, options) = (&self.agent.session, &self.agent.options);
         let mut first_user = None;
@@ -109,9 +108,7 @@ impl TurnRun<'_> {
         if let Some(message) = self.instructions.next_message(session, &options.instructions, &options.cwd) {
             session.append(Draft::new(&message).on_surface())?;
         }
-        if self.steps == 1
-            && let Some(message) = session.with_log(|log| snapshot_message(log, options))
-        {
+        if let Some(message) = snapshot_message(session, options) {
             session.append(Draft::new(&message).on_surface())?;
         }
         if let Some((seq, text)) = first_user

@@ -2,6 +2,7 @@
 
 mod local;
 mod presets;
+mod recorded;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,8 +12,9 @@ use lorimer_model::{
     Provider, Registry, split_route,
 };
 
-pub use local::{Found, probe};
+pub use local::probe;
 pub use presets::PRESETS;
+pub use recorded::replay;
 
 use crate::credentials::Credentials;
 use crate::exit::CommandError;

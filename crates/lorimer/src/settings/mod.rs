@@ -15,7 +15,7 @@ pub use layers::variable_of;
 pub use nearest::nearest;
 pub use origin::Origin;
 pub use providers::{ModelTable, Protocol, ProviderTable};
-pub use table::{Described, Settings};
+pub use table::Settings;
 
 /// The file's name, in the home and in a workspace's `.lorimer` folder.
 pub const FILE_NAME: &str = "config.toml";

@@ -7,12 +7,6 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Opening a pipe or a device returns at once with this flag.
-#[cfg(target_os = "linux")]
-const O_NONBLOCK: i32 = 0o4000;
-#[cfg(not(target_os = "linux"))]
-const O_NONBLOCK: i32 = 0x4;
-
 /// File times move in ticks: a file that changed less than this before it was looked at may change again unseen.
 const TICK: Duration = Duration::from_millis(50);
 
@@ -140,13 +134,13 @@ fn no_text(error: std::io::Error) -> NoText {
     if is_missing(error.kind()) { NoText::Absent } else { NoText::Hidden }
 }
 
-/// Opens what is a regular file both before and after.
+/// Opens what is a regular file both before and after. Opening a pipe or a device returns at once.
 fn open_regular(real: &Path) -> Result<File, NoText> {
     let before = fs::symlink_metadata(real).map_err(no_text)?;
     if !before.is_file() {
         return Err(NoText::Absent);
     }
-    let file = OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open(real).map_err(no_text)?;
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(real).map_err(no_text)?;
     let opened = file.metadata().map_err(no_text)?;
     if !opened.is_file() || (opened.dev(), opened.ino()) != (before.dev(), before.ino()) {
         return Err(NoText::Hidden);

@@ -5,6 +5,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 
+use super::super::git::own_ancestors;
 use super::InstructionOptions;
 
 /// The one file name that counts in the home.
@@ -27,9 +28,10 @@ pub(super) struct Scope<'a> {
 }
 
 impl Scopes {
-    /// The nearest ancestor with a marker, else the workspace itself. Where that cannot be told, the last root stays.
+    /// The nearest ancestor with a marker, else the workspace itself. Where that cannot be told, the last root stays. A
+    /// folder that somebody else could have put there is no project of ours.
     pub fn find_root(&mut self, options: &InstructionOptions, cwd: &Path) {
-        for folder in cwd.ancestors() {
+        for folder in own_ancestors(cwd) {
             for marker in &options.project_root_markers {
                 match folder.join(marker).try_exists() {
                     Ok(true) => {
