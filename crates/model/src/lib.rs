@@ -17,10 +17,9 @@ mod registry;
 mod sse;
 
 pub use assembler::{Assembled, Assembler};
-pub use chat::{
-    ApiKey, ChatConfig, ChatModel, ChatOverrides, ChatProvider, DEEPSEEK_ROUTE, ThinkingMode, deepseek,
-};
+pub use chat::{ChatConfig, ChatModel, ChatOverrides, ChatProvider, DEEPSEEK_ROUTE, deepseek};
 pub use estimate::{estimate_header_tokens, estimate_message_tokens};
+pub use http::{ApiKey, HttpProvider, ProviderConfig, ProviderModel, ProviderOverrides, ThinkingMode};
 pub use offline::{OFFLINE_ROUTE, OfflineProvider, PLANNER_MODEL, PlannedCall, PlannedTurn};
 pub use provider::{ChunkStream, ModelError, ModelInfo, ModelRequest, Provider, RetryPolicy};
 pub use registry::{Registry, split_route};

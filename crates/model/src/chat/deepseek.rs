@@ -1,6 +1,7 @@
 //! The DeepSeek API.
 
-use super::{ApiKey, ChatConfig, ChatModel, ChatOverrides, ChatProvider};
+use super::{ChatConfig, ChatModel, ChatOverrides, ChatProvider};
+use crate::http::ApiKey;
 
 /// Route id of the DeepSeek API.
 pub const DEEPSEEK_ROUTE: &str = "deepseek-official";

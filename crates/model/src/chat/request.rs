@@ -11,8 +11,7 @@ use lorimer_protocol::{ContentBlock, ImageBlock, Message, Role, ToolSpec};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::conversation::Conversation;
-use super::{ChatConfig, ThinkingMode};
+use crate::http::{ProviderConfig, ThinkingMode};
 use crate::{ModelError, ModelRequest};
 
 /// What a tool result without text says.
@@ -88,20 +87,13 @@ struct WireTool<'a> {
     function: &'a ToolSpec,
 }
 
-/// The bytes of a request's body: the messages, which `conversation` may have written in part already, then the
-/// settings.
+/// Every member of the body but `messages` and `tools`.
 ///
 /// # Errors
 /// [`ModelError::UnsupportedEffort`] when the provider does not offer the effort that is asked for.
-pub(super) fn encode(
-    request: &ModelRequest,
-    config: &ChatConfig,
-    conversation: &mut Conversation,
-) -> Result<Vec<u8>, ModelError> {
+pub(super) fn settings(request: &ModelRequest, config: &ProviderConfig) -> Result<Vec<u8>, ModelError> {
     let (thinking, reasoning_effort) = resolve_thinking(request, config)?;
     let call = &request.config;
-    let catalog = config.models.iter().find(|model| model.id == call.model);
-    let max_tokens = call.max_tokens.or(catalog.and_then(|model| model.max_tokens)).or(config.max_tokens);
     let effort = reasoning_effort.map(Cow::into_owned);
     let settings = Settings {
         model: &call.model,
@@ -110,33 +102,10 @@ pub(super) fn encode(
         thinking: thinking.map(|mode| Thinking { r#type: mode }),
         reasoning_effort: effort.as_deref(),
         temperature: call.temperature.filter(|temperature| temperature.is_finite()),
-        max_tokens,
+        max_tokens: config.max_tokens_for(call),
         stop: call.stop.as_deref().filter(|stop| !stop.is_empty()),
     };
-    join(request, &settings, conversation).map_err(|error| ModelError::Unusable {
-        provider: config.id.clone(),
-        reason: format!("the request cannot be written as JSON: {error}"),
-    })
-}
-
-/// `{"messages":[…],"tools":[…],` and then the members of the settings.
-fn join(
-    request: &ModelRequest,
-    settings: &Settings<'_>,
-    conversation: &mut Conversation,
-) -> serde_json::Result<Vec<u8>> {
-    let settings = serde_json::to_vec(settings)?;
-    let mut body = b"{\"messages\":[".to_vec();
-    body.extend_from_slice(conversation.extended(request)?);
-    body.extend_from_slice(b"],");
-    let tools = conversation.tools(request)?;
-    if !tools.is_empty() {
-        body.extend_from_slice(b"\"tools\":");
-        body.extend_from_slice(tools);
-        body.push(b',');
-    }
-    body.extend_from_slice(&settings[1..]);
-    Ok(body)
+    serde_json::to_vec(&settings).map_err(|error| config.unwritable(&error))
 }
 
 /// The `tools` array.
@@ -148,19 +117,14 @@ pub(super) fn tools_json(tools: &[ToolSpec]) -> serde_json::Result<Vec<u8>> {
 
 type Resolved<'a> = (Option<ThinkingMode>, Option<Cow<'a, str>>);
 
-fn resolve_thinking<'a>(request: &'a ModelRequest, config: &ChatConfig) -> Result<Resolved<'a>, ModelError> {
-    let asked = request.config.reasoning_effort.as_deref().map(Cow::Borrowed);
-    let Some(effort) = asked.or_else(|| config.default_effort().map(Cow::Owned)) else {
-        return Ok((config.thinking, None));
-    };
-    let offered = config.offered_efforts();
-    if !offered.iter().any(|id| *id == effort) {
-        let model = request.config.model.clone();
-        return Err(ModelError::UnsupportedEffort { model, effort: effort.into_owned(), offered });
-    }
-    Ok(match &*effort {
-        "off" => (Some(ThinkingMode::Disabled), None),
-        _ => (Some(ThinkingMode::Enabled), Some(effort)),
+fn resolve_thinking<'a>(
+    request: &'a ModelRequest,
+    config: &ProviderConfig,
+) -> Result<Resolved<'a>, ModelError> {
+    Ok(match config.effort_for(&request.config)? {
+        None => (config.thinking, None),
+        Some(effort) if effort == "off" => (Some(ThinkingMode::Disabled), None),
+        Some(effort) => (Some(ThinkingMode::Enabled), Some(effort)),
     })
 }
 
@@ -280,7 +244,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::chat::{ChatOverrides, deepseek};
+    use crate::chat::{Chat, ChatConfig, ChatOverrides, deepseek};
+    use crate::http::Conversation;
 
     fn config() -> ChatConfig {
         deepseek(|_| None, ChatOverrides::default()).config().clone()
@@ -303,6 +268,14 @@ mod tests {
             ModelRequest { messages: messages.into_iter().map(Arc::new).collect(), ..Default::default() };
         request.config.model = "deepseek-v4-flash".into();
         request
+    }
+
+    fn encode(
+        request: &ModelRequest,
+        config: &ChatConfig,
+        conversation: &mut Conversation,
+    ) -> Result<Vec<u8>, ModelError> {
+        conversation.body::<Chat>(request, config)
     }
 
     fn wire(request: &ModelRequest) -> Value {

@@ -1,17 +1,21 @@
-//! Settings of a chat completions provider.
+//! Settings of a provider.
 
+use std::borrow::Cow;
 use std::fmt;
 
+use lorimer_protocol::CallConfig;
 use serde::{Deserialize, Serialize};
 
+use crate::ModelError;
+
 /// Longest wait for any byte of an answer, in milliseconds.
-pub(super) const DEFAULT_IDLE_TIMEOUT_MS: u64 = 300_000;
+const DEFAULT_IDLE_TIMEOUT_MS: u64 = 300_000;
 /// Longest wait for content of an answer, in milliseconds.
-pub(super) const DEFAULT_CONTENT_TIMEOUT_MS: u64 = 300_000;
+const DEFAULT_CONTENT_TIMEOUT_MS: u64 = 300_000;
 /// Longest wait for a connection, in milliseconds.
-pub(super) const DEFAULT_CONNECT_TIMEOUT_MS: u64 = 30_000;
+const DEFAULT_CONNECT_TIMEOUT_MS: u64 = 30_000;
 /// How long counts are waited for after the finish reason, in milliseconds.
-pub(super) const DEFAULT_SETTLE_TIMEOUT_MS: u64 = 1_000;
+const DEFAULT_SETTLE_TIMEOUT_MS: u64 = 1_000;
 
 /// A key. Neither `Debug` nor any error shows it.
 #[derive(Clone, PartialEq, Eq)]
@@ -54,7 +58,7 @@ pub enum ThinkingMode {
 /// A model of the catalog. The catalog is advisory: other ids pass through.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ChatModel {
+pub struct ProviderModel {
     /// The id that is sent.
     pub id: String,
     /// The name that is shown; `None` shows the id.
@@ -68,14 +72,14 @@ pub struct ChatModel {
     pub max_tokens: Option<u64>,
 }
 
-/// Everything a [`ChatProvider`](super::ChatProvider) is made from.
+/// Everything a [`HttpProvider`](super::HttpProvider) is made from.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ChatConfig {
+pub struct ProviderConfig {
     /// Route id.
     pub id: String,
     /// Name for people.
     pub name: String,
-    /// Taken as it is, but for slashes at its end; `/chat/completions` is appended.
+    /// Taken as it is, but for slashes at its end; the protocol's path is appended.
     pub base_url: String,
     /// The key, when there is one.
     pub api_key: Option<ApiKey>,
@@ -84,7 +88,7 @@ pub struct ChatConfig {
     /// The `user-agent` header.
     pub user_agent: String,
     /// The catalog, in the order it is listed.
-    pub models: Vec<ChatModel>,
+    pub models: Vec<ProviderModel>,
     /// Window in tokens of models that name none.
     pub default_context_window: Option<u64>,
     /// Output limit in tokens when neither the caller nor the model names one.
@@ -105,7 +109,7 @@ pub struct ChatConfig {
     pub settle_timeout_ms: u64,
 }
 
-impl ChatConfig {
+impl ProviderConfig {
     /// A provider of the given id and name at a base URL: keyless, without catalog, with the usual limits.
     pub fn new(id: impl Into<String>, name: impl Into<String>, base_url: impl Into<String>) -> Self {
         Self {
@@ -129,7 +133,7 @@ impl ChatConfig {
     }
 
     /// Puts in what was configured; what was not stays.
-    pub fn apply(&mut self, overrides: ChatOverrides) {
+    pub fn apply(&mut self, overrides: ProviderOverrides) {
         fn set<T>(field: &mut T, value: Option<T>) {
             if let Some(value) = value {
                 *field = value;
@@ -150,6 +154,35 @@ impl ChatConfig {
         self.thinking = overrides.thinking.or(self.thinking);
     }
 
+    /// The output limit of a call.
+    pub(crate) fn max_tokens_for(&self, call: &CallConfig) -> Option<u64> {
+        let catalog = self.models.iter().find(|model| model.id == call.model);
+        call.max_tokens.or(catalog.and_then(|model| model.max_tokens)).or(self.max_tokens)
+    }
+
+    /// The effort of a call, when it has one.
+    ///
+    /// # Errors
+    /// [`ModelError::UnsupportedEffort`] when it is not on offer.
+    pub(crate) fn effort_for<'a>(&self, call: &'a CallConfig) -> Result<Option<Cow<'a, str>>, ModelError> {
+        let asked = call.reasoning_effort.as_deref().map(Cow::Borrowed);
+        let Some(effort) = asked.or_else(|| self.default_effort().map(Cow::Owned)) else { return Ok(None) };
+        let offered = self.offered_efforts();
+        if !offered.iter().any(|id| *id == effort) {
+            let model = call.model.clone();
+            return Err(ModelError::UnsupportedEffort { model, effort: effort.into_owned(), offered });
+        }
+        Ok(Some(effort))
+    }
+
+    /// That a request cannot be written.
+    pub(crate) fn unwritable(&self, error: &serde_json::Error) -> ModelError {
+        ModelError::Unusable {
+            provider: self.id.clone(),
+            reason: format!("the request cannot be written as JSON: {error}"),
+        }
+    }
+
     /// The effort ids that may be asked for.
     pub(crate) fn offered_efforts(&self) -> Vec<String> {
         match self.thinking {
@@ -167,9 +200,9 @@ impl ChatConfig {
     }
 }
 
-/// What a person may configure of a provider; `None` keeps its default. See [`ChatConfig`] for the meanings.
+/// What a person may configure of a provider; `None` keeps its default. See [`ProviderConfig`] for the meanings.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ChatOverrides {
+pub struct ProviderOverrides {
     /// Base URL.
     pub base_url: Option<String>,
     /// The key itself; goes before the variable.
@@ -179,7 +212,7 @@ pub struct ChatOverrides {
     /// The `user-agent` header.
     pub user_agent: Option<String>,
     /// Replaces the catalog.
-    pub models: Option<Vec<ChatModel>>,
+    pub models: Option<Vec<ProviderModel>>,
     /// Window in tokens of models that name none.
     pub default_context_window: Option<u64>,
     /// Output limit in tokens.
@@ -214,7 +247,7 @@ mod tests {
 
     #[test]
     fn fixed_thinking_leaves_one_effort() {
-        let mut config = ChatConfig::new("a", "A", "http://h");
+        let mut config = ProviderConfig::new("a", "A", "http://h");
         config.efforts = vec!["off".into(), "high".into()];
         config.effort = Some("high".into());
         assert_eq!(config.default_effort().as_deref(), Some("high"));
