@@ -226,6 +226,9 @@ fn parse(name: &str, data: &str) -> Result<Frame, Failure> {
     }
     if frame.choices.is_none() && frame.usage.is_none() {
         let whole = loose_value(data);
+        if whole.get("type").is_some_and(|kind| kind == "message_start") {
+            return Err(failure::other_protocol("the Messages protocol", "chat completions"));
+        }
         if name == "error" || failure::message_of(&whole).is_some() {
             return Err(failure::from_error_object(&whole));
         }

@@ -1,7 +1,6 @@
 //! The DeepSeek API.
 
 use super::{ChatConfig, ChatModel, ChatOverrides, ChatProvider};
-use crate::http::ApiKey;
 
 /// Route id of the DeepSeek API.
 pub const DEEPSEEK_ROUTE: &str = "deepseek-official";
@@ -35,10 +34,7 @@ pub fn deepseek(env: impl Fn(&str) -> Option<String>, overrides: ChatOverrides) 
     config.efforts = EFFORTS.map(str::to_owned).to_vec();
     config.effort = Some(DEFAULT_EFFORT.to_owned());
     config.apply(overrides);
-    if config.api_key.is_none() {
-        let value = config.key_variable.as_deref().and_then(env);
-        config.api_key = value.as_deref().and_then(ApiKey::new);
-    }
+    config.take_key(env);
     ChatProvider::new(config)
 }
 
@@ -49,7 +45,7 @@ fn model((id, name): (&str, &str)) -> ChatModel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ModelError, Provider};
+    use crate::{ApiKey, ModelError, Provider};
 
     fn env(pairs: &[(&str, &str)]) -> impl Fn(&str) -> Option<String> {
         move |name| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())

@@ -1,5 +1,6 @@
 //! Chat completions in the style of OpenAI, streamed as server-sent events.
 
+mod content;
 mod decode;
 mod deepseek;
 mod request;
@@ -12,6 +13,7 @@ use reqwest::header::{self, HeaderMap, HeaderValue, InvalidHeaderValue};
 
 use self::decode::ChatDecoder;
 use crate::http::{ApiKey, HttpProvider, Protocol, ProviderConfig, ProviderModel, ProviderOverrides};
+use crate::images::Images;
 use crate::{ModelError, ModelRequest};
 
 pub use deepseek::{DEEPSEEK_ROUTE, deepseek};
@@ -49,24 +51,24 @@ impl Protocol for Chat {
     }
 
     fn push_system(json: &mut Vec<u8>, system: Option<&str>) -> serde_json::Result<()> {
-        request::push_system(json, system)
+        content::push_system(json, system)
     }
 
-    fn group(_: &[Arc<Message>]) -> usize {
-        1
+    fn group(messages: &[Arc<Message>]) -> usize {
+        content::group(messages)
     }
 
     fn push_group(
         json: &mut Vec<u8>,
         group: &[Arc<Message>],
-        _: &ModelRequest,
-        _: &ProviderConfig,
+        request: &ModelRequest,
+        config: &ProviderConfig,
     ) -> serde_json::Result<()> {
-        group.iter().try_for_each(|message| request::push_message(json, message))
+        content::push_group(json, group, Images::of(request, config))
     }
 
     fn tools(tools: &[ToolSpec]) -> serde_json::Result<Vec<u8>> {
-        request::tools_json(tools)
+        content::tools_json(tools)
     }
 
     fn settings(request: &ModelRequest, config: &ProviderConfig) -> Result<Vec<u8>, ModelError> {

@@ -1,23 +1,12 @@
-//! A request's body: a pure function of the request and the provider's settings.
-//!
-//! What must hold:
-//! - Equal requests give equal bytes, and a longer conversation only adds to the end of `messages`.
-//! - The arguments of a call and the reasoning of a reply go back exactly as they were streamed.
-//! - Nothing absent is sent as `null`; blocks that are not known here are left out.
+//! The settings of a request: a pure function of the request and the provider's configuration. Nothing absent is sent
+//! as `null`.
 
 use std::borrow::Cow;
 
-use lorimer_protocol::{ContentBlock, ImageBlock, Message, Role, ToolSpec};
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::http::{ProviderConfig, ThinkingMode};
 use crate::{ModelError, ModelRequest};
-
-/// What a tool result without text says.
-const NO_OUTPUT: &str = "(no output)";
-/// How much of an image's digest its placeholder names, in characters.
-const DIGEST_CHARS: usize = 8;
 
 #[derive(Serialize)]
 struct Settings<'a> {
@@ -46,47 +35,6 @@ struct Thinking {
     r#type: ThinkingMode,
 }
 
-#[derive(Serialize)]
-#[serde(tag = "role", rename_all = "lowercase")]
-enum WireMessage<'a> {
-    System {
-        content: Cow<'a, str>,
-    },
-    User {
-        content: Cow<'a, str>,
-    },
-    Assistant {
-        content: Cow<'a, str>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        reasoning_content: Option<Cow<'a, str>>,
-        #[serde(skip_serializing_if = "Vec::is_empty")]
-        tool_calls: Vec<WireCall<'a>>,
-    },
-    Tool {
-        tool_call_id: &'a str,
-        content: Cow<'a, str>,
-    },
-}
-
-#[derive(Serialize)]
-struct WireCall<'a> {
-    id: &'a str,
-    r#type: &'static str,
-    function: WireFunction<'a>,
-}
-
-#[derive(Serialize)]
-struct WireFunction<'a> {
-    name: &'a str,
-    arguments: &'a str,
-}
-
-#[derive(Serialize)]
-struct WireTool<'a> {
-    r#type: &'static str,
-    function: &'a ToolSpec,
-}
-
 /// Every member of the body but `messages` and `tools`.
 ///
 /// # Errors
@@ -108,13 +56,6 @@ pub(super) fn settings(request: &ModelRequest, config: &ProviderConfig) -> Resul
     serde_json::to_vec(&settings).map_err(|error| config.unwritable(&error))
 }
 
-/// The `tools` array.
-pub(super) fn tools_json(tools: &[ToolSpec]) -> serde_json::Result<Vec<u8>> {
-    let wire: Vec<WireTool<'_>> =
-        tools.iter().map(|tool| WireTool { r#type: "function", function: tool }).collect();
-    serde_json::to_vec(&wire)
-}
-
 type Resolved<'a> = (Option<ThinkingMode>, Option<Cow<'a, str>>);
 
 fn resolve_thinking<'a>(
@@ -128,120 +69,12 @@ fn resolve_thinking<'a>(
     })
 }
 
-/// Adds the system prompt to the members of a `messages` array.
-pub(super) fn push_system(json: &mut Vec<u8>, system: Option<&str>) -> serde_json::Result<()> {
-    match system.filter(|system| !system.is_empty()) {
-        Some(system) => push_wire(json, &WireMessage::System { content: Cow::Borrowed(system) }),
-        None => Ok(()),
-    }
-}
-
-/// Adds what a message comes to, to the members of a `messages` array. It depends on this message alone.
-pub(super) fn push_message(json: &mut Vec<u8>, message: &Message) -> serde_json::Result<()> {
-    match message.role {
-        Role::System => push_wire(json, &WireMessage::System { content: shown_text(&message.content) }),
-        Role::Assistant => push_wire(json, &assistant(message)),
-        Role::User => push_user(json, message),
-    }
-}
-
-fn push_wire(json: &mut Vec<u8>, message: &WireMessage<'_>) -> serde_json::Result<()> {
-    if !json.is_empty() {
-        json.push(b',');
-    }
-    serde_json::to_writer(json, message)
-}
-
-/// `content` is always a string: servers refuse a `null` without calls, and the session could never go on.
-fn assistant(message: &Message) -> WireMessage<'_> {
-    let mut content = Cow::Borrowed("");
-    let mut reasoning_content: Option<Cow<'_, str>> = None;
-    let mut tool_calls = Vec::new();
-    for block in &message.content {
-        match block {
-            ContentBlock::Text(block) => append(&mut content, &block.text),
-            ContentBlock::Reasoning(block) => {
-                append(reasoning_content.get_or_insert(Cow::Borrowed("")), &block.text);
-            }
-            ContentBlock::ToolCall(call) => tool_calls.push(WireCall {
-                id: call.id.as_str(),
-                r#type: "function",
-                function: WireFunction { name: &call.name, arguments: &call.arguments },
-            }),
-            _ => {}
-        }
-    }
-    WireMessage::Assistant { content, reasoning_content, tool_calls }
-}
-
-fn push_user(json: &mut Vec<u8>, message: &Message) -> serde_json::Result<()> {
-    let mut results = message
-        .content
-        .iter()
-        .filter_map(|block| match block {
-            ContentBlock::ToolResult(result) => Some(result),
-            _ => None,
-        })
-        .peekable();
-    let content = shown_text(&message.content);
-    if results.peek().is_none() || !content.is_empty() {
-        push_wire(json, &WireMessage::User { content })?;
-    }
-    results.try_for_each(|result| {
-        let content = shown_text(&result.content);
-        let content = if content.is_empty() { Cow::Borrowed(NO_OUTPUT) } else { content };
-        push_wire(json, &WireMessage::Tool { tool_call_id: result.tool_call_id.as_str(), content })
-    })
-}
-
-/// The text of blocks, joined without a separator; images stand in it as a line of their own.
-fn shown_text(blocks: &[ContentBlock]) -> Cow<'_, str> {
-    let mut shown = Cow::Borrowed("");
-    let mut after_image = false;
-    for block in blocks {
-        match block {
-            ContentBlock::Text(block) if !block.text.is_empty() => {
-                if std::mem::take(&mut after_image) && !block.text.starts_with('\n') {
-                    append(&mut shown, "\n");
-                }
-                append(&mut shown, &block.text);
-            }
-            ContentBlock::Image(image) => {
-                if !shown.is_empty() && !shown.ends_with('\n') {
-                    append(&mut shown, "\n");
-                }
-                shown.to_mut().push_str(&image_placeholder(image));
-                after_image = true;
-            }
-            _ => {}
-        }
-    }
-    shown
-}
-
-/// Appends without a copy while there is only one piece.
-fn append<'a>(text: &mut Cow<'a, str>, more: &'a str) {
-    match more {
-        "" => {}
-        _ if text.is_empty() => *text = Cow::Borrowed(more),
-        _ => text.to_mut().push_str(more),
-    }
-}
-
-/// What stands for an image that the model cannot see. The same image always gives the same text.
-fn image_placeholder(image: &ImageBlock) -> String {
-    let id = image.attachment.get("attachmentId").and_then(Value::as_str).unwrap_or_default();
-    let digest = id.strip_prefix("sha256:").unwrap_or(id);
-    let digest: String = digest.chars().filter(char::is_ascii_hexdigit).take(DIGEST_CHARS).collect();
-    let name = if digest.is_empty() { String::new() } else { format!(" {digest}") };
-    format!("[image{name} left out: this model takes text only]")
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use serde_json::json;
+    use lorimer_protocol::{Message, ToolSpec};
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::chat::{Chat, ChatConfig, ChatOverrides, deepseek};
@@ -386,8 +219,42 @@ mod tests {
             {"type":"image","attachment":{"attachmentId":"sha256:0123456789abcdef"}},
             {"type":"text","text":"there"},
         ]}])));
-        let expected = "see\n[image 01234567 left out: this model takes text only]\nthere";
+        let expected =
+            "see\n[image omitted because this model accepts text only; attachment sha256:01234567]\nthere";
         assert_eq!(body["messages"][0]["content"], expected);
+    }
+
+    #[test]
+    fn images_with_bytes_are_sent_to_models_that_take_them() {
+        let image = |id: &str| json!({"type":"image","attachment":{"attachmentId":id}});
+        let (seen, lost) = (image("sha256:0123456789"), image("sha256:ffff"));
+        let result = |id: &str, content: Value| json!({"role":"user","content":[{"type":"tool-result","toolCallId":id,"content":content}]});
+        let mut request = request(json!([
+            {"role":"user","content":[{"type":"text","text":"see"},seen,lost,{"type":"text","text":"?"}]},
+            result("a", json!([{"type":"text","text":"read"},seen])),
+            result("b", json!([])),
+            {"role":"user","content":[seen]},
+        ]));
+        let png = crate::Attachment { media_type: "image/png".into(), base64: "AAAA".into() };
+        request.attachments = Arc::new([("sha256:0123456789".to_owned(), png)].into());
+        let mut config = config();
+        let messages = |config: &ChatConfig| -> Value {
+            let body = encode(&request, config, &mut Conversation::default()).unwrap();
+            serde_json::from_slice::<Value>(&body).unwrap()["messages"].take()
+        };
+        assert!(!messages(&config).to_string().contains("image_url"));
+        config.models[0].accepts_images = true;
+        let url = json!({"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}});
+        let text = |text: &str| json!({"type":"text","text":text});
+        let omitted = "[image omitted because this model accepts text only; attachment sha256:ffff]\n?";
+        let expected = json!([
+            {"role":"user","content":[text("see"), url, text(omitted)]},
+            {"role":"tool","tool_call_id":"a","content":"read\n[image sha256:01234567 follows the tool results]"},
+            {"role":"tool","tool_call_id":"b","content":"(no output)"},
+            {"role":"user","content":[text("The images of the tool results above:"), url]},
+            {"role":"user","content":[url]},
+        ]);
+        assert_eq!(messages(&config), expected);
     }
 
     #[test]

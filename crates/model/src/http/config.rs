@@ -6,7 +6,7 @@ use std::fmt;
 use lorimer_protocol::CallConfig;
 use serde::{Deserialize, Serialize};
 
-use crate::ModelError;
+use crate::{ModelError, Prices};
 
 /// Longest wait for any byte of an answer, in milliseconds.
 const DEFAULT_IDLE_TIMEOUT_MS: u64 = 300_000;
@@ -55,8 +55,19 @@ pub enum ThinkingMode {
     Disabled,
 }
 
+/// How the Messages protocol is told an effort. Chat completions have one way only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EffortStyle {
+    /// As a number of thinking tokens: `thinking {type: enabled, budget_tokens}`.
+    #[default]
+    Budget,
+    /// By its name, as DeepSeek takes it: `thinking {type: enabled}` and `output_config {effort}`.
+    OutputConfig,
+}
+
 /// A model of the catalog. The catalog is advisory: other ids pass through.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProviderModel {
     /// The id that is sent.
@@ -70,6 +81,12 @@ pub struct ProviderModel {
     /// Output limit in tokens; `None` takes the provider's default.
     #[serde(default)]
     pub max_tokens: Option<u64>,
+    /// Whether images may be sent.
+    #[serde(default)]
+    pub accepts_images: bool,
+    /// What its tokens cost; `None` when that is not known.
+    #[serde(default)]
+    pub prices: Option<Prices>,
 }
 
 /// Everything a [`HttpProvider`](super::HttpProvider) is made from.
@@ -93,8 +110,10 @@ pub struct ProviderConfig {
     pub default_context_window: Option<u64>,
     /// Output limit in tokens when neither the caller nor the model names one.
     pub max_tokens: Option<u64>,
-    /// Effort ids on offer (`off` and wire values); empty sends neither `thinking` nor `reasoning_effort`.
+    /// Effort ids on offer (`off` and wire values); empty asks for none.
     pub efforts: Vec<String>,
+    /// How an effort is asked for.
+    pub effort_style: EffortStyle,
     /// The effort when the caller names none.
     pub effort: Option<String>,
     /// Whether thinking is fixed.
@@ -123,6 +142,7 @@ impl ProviderConfig {
             default_context_window: None,
             max_tokens: None,
             efforts: Vec::new(),
+            effort_style: EffortStyle::default(),
             effort: None,
             thinking: None,
             idle_timeout_ms: DEFAULT_IDLE_TIMEOUT_MS,
@@ -142,6 +162,8 @@ impl ProviderConfig {
         set(&mut self.base_url, overrides.base_url);
         set(&mut self.user_agent, overrides.user_agent);
         set(&mut self.models, overrides.models);
+        set(&mut self.efforts, overrides.efforts);
+        set(&mut self.effort_style, overrides.effort_style);
         set(&mut self.idle_timeout_ms, overrides.idle_timeout_ms);
         set(&mut self.content_timeout_ms, overrides.content_timeout_ms);
         set(&mut self.connect_timeout_ms, overrides.connect_timeout_ms);
@@ -152,6 +174,19 @@ impl ProviderConfig {
         self.max_tokens = overrides.max_tokens.or(self.max_tokens);
         self.effort = overrides.effort.or(self.effort.take());
         self.thinking = overrides.thinking.or(self.thinking);
+    }
+
+    /// The key in the variable that is named for it, unless there is one already.
+    pub(crate) fn take_key(&mut self, env: impl Fn(&str) -> Option<String>) {
+        if self.api_key.is_none() {
+            let value = self.key_variable.as_deref().and_then(env);
+            self.api_key = value.as_deref().and_then(ApiKey::new);
+        }
+    }
+
+    /// Whether a model is shown images.
+    pub(crate) fn accepts_images(&self, model: &str) -> bool {
+        self.models.iter().any(|known| known.id == model && known.accepts_images)
     }
 
     /// The output limit of a call.
@@ -217,6 +252,10 @@ pub struct ProviderOverrides {
     pub default_context_window: Option<u64>,
     /// Output limit in tokens.
     pub max_tokens: Option<u64>,
+    /// Effort ids on offer.
+    pub efforts: Option<Vec<String>>,
+    /// How an effort is asked for.
+    pub effort_style: Option<EffortStyle>,
     /// The effort when the caller names none.
     pub effort: Option<String>,
     /// Whether thinking is fixed.

@@ -3,24 +3,29 @@
 //! A conversation grows at its end, so only what is new has to be written. What must hold: the text is the same as if
 //! it were written anew: only what the very same messages and tools came to is used again.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use lorimer_protocol::{Message, ToolSpec};
+use lorimer_protocol::{Message, Role, ToolSpec};
 use serde_json::Result;
 
-use super::{Protocol, ProviderConfig};
-use crate::{ModelError, ModelRequest};
+use super::{CacheMark, Protocol, ProviderConfig};
+use crate::{Attachment, ModelError, ModelRequest};
 
 /// The written part of a conversation.
 #[derive(Debug, Default)]
 pub struct Conversation {
     begun: bool,
     system: Option<String>,
+    shows_images: bool,
+    attachments: Arc<BTreeMap<String, Attachment>>,
     messages: Vec<Arc<Message>>,
     /// The members of the `messages` array, with commas between them.
     json: Vec<u8>,
     /// Where the last group begins, which may grow: in `messages` and in `json`.
     last_group: Option<(usize, usize)>,
+    /// Where in `json` the messages end that are not the model's own.
+    ends: Vec<usize>,
     tools: Arc<Vec<ToolSpec>>,
     /// The `tools` array; empty when there are none.
     tools_json: Vec<u8>,
@@ -49,7 +54,7 @@ impl Conversation {
     ) -> Result<Vec<u8>> {
         let mut body = b"{\"messages\":[".to_vec();
         self.extend::<P>(request, config)?;
-        body.extend_from_slice(&self.json);
+        self.push_messages(&mut body, P::CACHE_MARK);
         body.extend_from_slice(b"],");
         self.take_tools::<P>(request)?;
         if !self.tools_json.is_empty() {
@@ -62,10 +67,13 @@ impl Conversation {
     }
 
     fn extend<P: Protocol>(&mut self, request: &ModelRequest, config: &ProviderConfig) -> Result<()> {
-        if !self.begins(request) {
+        let shows_images = config.accepts_images(&request.config.model);
+        if !self.begins(request, shows_images) {
             *self = Self {
                 begun: true,
                 system: request.system.clone(),
+                shows_images,
+                attachments: Arc::clone(&request.attachments),
                 tools: Arc::clone(&self.tools),
                 tools_json: std::mem::take(&mut self.tools_json),
                 ..Self::default()
@@ -74,14 +82,33 @@ impl Conversation {
         } else if let Some((first, start)) = self.last_group.take() {
             self.messages.truncate(first);
             self.json.truncate(start);
+            self.ends.retain(|end| *end <= start);
         }
         while let Some(rest @ [_, ..]) = request.messages.get(self.messages.len()..) {
             let group = &rest[..P::group(rest).clamp(1, rest.len())];
-            self.last_group = Some((self.messages.len(), self.json.len()));
+            let start = self.json.len();
+            self.last_group = Some((self.messages.len(), start));
             P::push_group(&mut self.json, group, request, config)?;
+            if self.json.len() > start && group.iter().all(|message| message.role != Role::Assistant) {
+                self.ends.push(self.json.len());
+            }
             self.messages.extend_from_slice(group);
         }
         Ok(())
+    }
+
+    /// Adds the messages to a body, the last ones marked for the cache.
+    fn push_messages(&self, body: &mut Vec<u8>, mark: Option<CacheMark>) {
+        let mut from = 0;
+        if let Some(CacheMark { messages, text, before_end }) = mark {
+            for end in &self.ends[self.ends.len().saturating_sub(messages)..] {
+                let at = end.saturating_sub(before_end);
+                body.extend_from_slice(&self.json[from..at]);
+                body.extend_from_slice(text.as_bytes());
+                from = at;
+            }
+        }
+        body.extend_from_slice(&self.json[from..]);
     }
 
     fn take_tools<P: Protocol>(&mut self, request: &ModelRequest) -> Result<()> {
@@ -93,9 +120,12 @@ impl Conversation {
     }
 
     /// Whether the request begins with what is written already.
-    fn begins(&self, request: &ModelRequest) -> bool {
+    fn begins(&self, request: &ModelRequest, shows_images: bool) -> bool {
         self.begun
             && self.system == request.system
+            && self.shows_images == shows_images
+            && (Arc::ptr_eq(&self.attachments, &request.attachments)
+                || self.attachments == request.attachments)
             && self.messages.len() <= request.messages.len()
             && self.messages.iter().zip(&request.messages).all(|(written, asked)| Arc::ptr_eq(written, asked))
     }

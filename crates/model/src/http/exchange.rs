@@ -30,7 +30,7 @@ pub(super) const MAX_BODY_BYTES: usize = 64 * 1024;
 /// How long an error's body is waited for, in milliseconds.
 const ERROR_BODY_TIMEOUT_MS: u64 = 10_000;
 /// Headers that carry the server's id of a request.
-pub(super) const REQUEST_ID_HEADERS: [&str; 2] = ["x-request-id", "x-deepseek-request-id"];
+pub(super) const REQUEST_ID_HEADERS: [&str; 3] = ["x-request-id", "x-deepseek-request-id", "request-id"];
 
 /// Everything one exchange needs.
 pub(super) struct Exchange<P> {
@@ -54,6 +54,11 @@ impl<P: Protocol> Exchange<P> {
 
     pub(super) fn key(&self) -> Option<&str> {
         self.config.api_key.as_ref().map(ApiKey::expose)
+    }
+
+    /// Says whose failure it is.
+    fn name(&self, failure: &mut Failure) {
+        failure.message = format!("{}: {}", self.config.name, failure.message);
     }
 
     /// Waits for `work`, but no longer than the limit or the caller's patience.
@@ -120,6 +125,7 @@ impl<P: Protocol> Exchange<P> {
             retry_after: header_text(headers, &[header::RETRY_AFTER.as_str()]),
             request_id: request_id.as_deref(),
             location: location.as_deref(),
+            protocol: Some(P::NAME),
         };
         Stop::Failed(failure::from_answer(&answer, advice, Timestamp::now()))
     }
@@ -187,6 +193,7 @@ impl<P: Protocol> State<P> {
                     self.queue.back_mut()
                 {
                     failure.request_id = request_id;
+                    self.exchange.name(failure);
                 }
             }
             Err(Stop::Failed(mut failure)) => {
@@ -201,7 +208,10 @@ impl<P: Protocol> State<P> {
         self.stage = Stage::Ended;
         let reason = match stop {
             Stop::Aborted => FinishReason::Aborted { failure: Failure::new("ABORTED", "cancelled") },
-            Stop::Failed(failure) => FinishReason::Error { failure },
+            Stop::Failed(mut failure) => {
+                self.exchange.name(&mut failure);
+                FinishReason::Error { failure }
+            }
         };
         self.queue.push_back(StreamChunk::Finish { reason, replay_state: None });
     }

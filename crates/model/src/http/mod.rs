@@ -11,8 +11,8 @@ mod protocol;
 mod provider;
 mod reading;
 
-pub use config::{ApiKey, ProviderConfig, ProviderModel, ProviderOverrides, ThinkingMode};
+pub use config::{ApiKey, EffortStyle, ProviderConfig, ProviderModel, ProviderOverrides, ThinkingMode};
 #[cfg(test)]
 pub(crate) use conversation::Conversation;
-pub(crate) use protocol::{Decode, Progress, Protocol, frame_failure, loose_value};
+pub(crate) use protocol::{CacheMark, Decode, Progress, Protocol, frame_failure, loose_value};
 pub use provider::HttpProvider;

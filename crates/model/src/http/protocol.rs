@@ -21,6 +21,18 @@ pub enum Progress {
     Done,
 }
 
+/// Which messages a server is told to keep in its cache, and how. All other messages are written without it, so that a
+/// message once written never changes.
+#[derive(Clone, Copy, Debug)]
+pub struct CacheMark {
+    /// How many of the last messages that are not the model's own are marked.
+    pub messages: usize,
+    /// What is put into a message.
+    pub text: &'static str,
+    /// How many bytes before the message's end it is put.
+    pub before_end: usize,
+}
+
 /// A way to ask a server for a reply. Everything here is pure.
 pub trait Protocol: Debug + Default + Send + Sync + 'static {
     /// Reads the answer.
@@ -28,6 +40,9 @@ pub trait Protocol: Debug + Default + Send + Sync + 'static {
 
     /// What people call it.
     const NAME: &'static str;
+
+    /// How messages are marked for the server's cache, if they are.
+    const CACHE_MARK: Option<CacheMark> = None;
 
     /// What is appended to a base URL that does not end in a slash.
     fn path(base_url: &str) -> &'static str;

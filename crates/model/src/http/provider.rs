@@ -47,7 +47,8 @@ impl<P: Protocol> HttpProvider<P> {
             default_max_tokens: model.max_tokens.or(config.max_tokens),
             efforts: config.offered_efforts(),
             default_effort: config.default_effort(),
-            accepts_images: false,
+            accepts_images: model.accepts_images,
+            prices: model.prices,
         }
     }
 
