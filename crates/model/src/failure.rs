@@ -177,6 +177,7 @@ fn advice_for(
             ),
             None => format!("asked {url}: check the base URL and the model id"),
         },
+        (_, 407) => "the proxy wants a login: check HTTPS_PROXY".to_owned(),
         ("AUTH", _) => match key_variable {
             Some(variable) => format!("{url} refused the key: check {variable}"),
             None => format!("{url} asks for a key: configure one"),
@@ -196,7 +197,7 @@ fn server_advice(code: &str, url: &str, protocol: &str, wait_ms: Option<u64>) ->
         }
         ("RATE_LIMIT", None) => "too many requests: go on in a while".to_owned(),
         ("SERVER", _) => format!("trouble at {url}: go on later"),
-        ("INVALID_REQUEST", _) => format!(
+        ("INVALID_REQUEST" | "HTTP_422", _) => format!(
             "{url} does not take the request: check the model id, and that the server speaks {protocol}"
         ),
         _ => return None,
@@ -337,6 +338,8 @@ mod tests {
         let page = format!("the server answered 503 Service Unavailable {trouble}");
         assert_eq!(failure(503, "<html>").message, page);
         assert!(failure(404, "").message.ends_with("and that the server speaks chat completions)"));
+        assert!(failure(407, "<html>").message.ends_with("(the proxy wants a login: check HTTPS_PROXY)"));
+        assert!(failure(422, "x").message.contains("check the model id"));
         assert!(failure(402, "").message.contains("top it up"));
         assert!(failure(400, "x").message.contains("check the model id"));
         assert_eq!(failure(429, "slow down").message, "slow down (too many requests: go on in a while)");

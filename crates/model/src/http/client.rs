@@ -109,7 +109,10 @@ pub(crate) fn transport_message(error: reqwest::Error, url: &Url) -> String {
             "no trusted connection to {place}: {said} (name a file with the right CA certificates in SSL_CERT_FILE)"
         );
     }
-    format!("the connection to {place} failed: {said}")
+    match error.is_connect() {
+        true => format!("no connection to {place}: check the base URL and the network ({said})"),
+        false => format!("the connection to {place} failed: {said}"),
+    }
 }
 
 fn refusal<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a io::Error> {

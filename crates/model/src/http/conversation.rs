@@ -130,3 +130,85 @@ impl Conversation {
             && self.messages.iter().zip(&request.messages).all(|(written, asked)| Arc::ptr_eq(written, asked))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use lorimer_protocol::{ContentBlock, ImageBlock, Source, ToolResultBlock};
+    use serde_json::json;
+
+    use super::*;
+    use crate::chat::Chat;
+    use crate::http::ProviderModel;
+    use crate::messages::Messages;
+
+    fn result(id: &str) -> Arc<Message> {
+        let attachment = json!({"attachmentId":"sha256:0123456789"});
+        let image = ContentBlock::Image(ImageBlock { attachment, ..ImageBlock::default() });
+        let block =
+            ToolResultBlock { tool_call_id: id.into(), content: vec![image], ..ToolResultBlock::default() };
+        let content = vec![ContentBlock::ToolResult(block)];
+        Arc::new(Message { content, ..Message::user_text("r", "", Source::user()) })
+    }
+
+    fn config() -> ProviderConfig {
+        let mut config = ProviderConfig::new("p", "P", "http://h");
+        let sees = ProviderModel { id: "sees".into(), accepts_images: true, ..ProviderModel::default() };
+        config.models.push(sees);
+        config
+    }
+
+    fn kept_is_as_good_as_new<P: Protocol>() {
+        let user = |text: &str| Arc::new(Message::user_text("u", text, Source::user()));
+        let reply = Message { role: Role::Assistant, ..Message::user_text("a", "reply", Source::user()) };
+        let log = [user("one"), Arc::new(reply), result("a"), result("b"), user("two"), user("three")];
+        let png = Attachment { media_type: "image/png".into(), base64: "AAAA".into() };
+        let shown = Arc::new(BTreeMap::from([("sha256:0123456789".to_owned(), png)]));
+        let steps = [
+            (1, "m", false),
+            (3, "m", false),
+            (4, "m", false),
+            (4, "sees", false),
+            (5, "sees", true),
+            (6, "sees", true),
+            (6, "m", true),
+            (3, "m", false),
+            (0, "m", false),
+            (6, "sees", true),
+        ];
+        let mut kept = Conversation::default();
+        for (length, model, with_bytes) in steps {
+            let mut request = ModelRequest { messages: log[..length].to_vec(), ..ModelRequest::default() };
+            request.config.model = model.into();
+            if with_bytes {
+                request.attachments = Arc::clone(&shown);
+            }
+            let anew = Conversation::default().body::<P>(&request, &config()).unwrap();
+            assert_eq!(kept.body::<P>(&request, &config()).unwrap(), anew, "{length} {model}");
+            let body: serde_json::Value = serde_json::from_slice(&anew).unwrap();
+            let sends_image = body.to_string().contains("AAAA");
+            assert_eq!(sends_image, with_bytes && model == "sees" && length > 2, "{body}");
+        }
+    }
+
+    #[test]
+    fn what_is_kept_gives_the_bytes_of_what_is_new() {
+        kept_is_as_good_as_new::<Chat>();
+        kept_is_as_good_as_new::<Messages>();
+    }
+
+    #[test]
+    fn images_of_the_messages_protocol_stand_in_their_place() {
+        let png = Attachment { media_type: "image/png".into(), base64: "AAAA".into() };
+        let mut request = ModelRequest { messages: vec![result("a")], ..ModelRequest::default() };
+        let content = |request: &ModelRequest| -> serde_json::Value {
+            let body = Conversation::default().body::<Messages>(request, &config()).unwrap();
+            serde_json::from_slice::<serde_json::Value>(&body).unwrap()["messages"][0]["content"][0]["content"].take()
+        };
+        request.config.model = "sees".into();
+        let omitted = "[image omitted because this model accepts text only; attachment sha256:01234567]";
+        assert_eq!(content(&request), omitted);
+        request.attachments = Arc::new(BTreeMap::from([("sha256:0123456789".to_owned(), png)]));
+        let source = json!({"type":"base64","media_type":"image/png","data":"AAAA"});
+        assert_eq!(content(&request), json!([{"type":"image","source":source}]));
+    }
+}

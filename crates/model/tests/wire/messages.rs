@@ -43,6 +43,7 @@ fn start() -> String {
     event(json!({"type":"message_start","message":{"id":"x","role":"assistant","content":[],"usage":usage}}))
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "json! makes values")]
 fn block(index: u32, start: Value, deltas: &[Value]) -> String {
     let mut events = event(json!({"type":"content_block_start","index":index,"content_block":start}));
     for delta in deltas {
