@@ -22,6 +22,8 @@ pub struct AgentOptions {
     pub max_parallel_tool_calls: usize,
     /// Most steps of one turn; `None` for no limit.
     pub max_steps: Option<u64>,
+    /// What the replies of one turn may cost, in US dollars; needs a model with prices.
+    pub max_cost_usd: Option<f64>,
     /// What the agent may change.
     pub permission_mode: PermissionMode,
     /// The workspace, an absolute path.
@@ -52,6 +54,7 @@ impl AgentOptions {
             temperature: None,
             max_parallel_tool_calls: 10,
             max_steps: None,
+            max_cost_usd: None,
             permission_mode: PermissionMode::default(),
             cwd,
             instructions: InstructionOptions::default(),

@@ -15,5 +15,6 @@ pub fn build_request(log: &Log) -> Option<ModelRequest> {
         system: header.system.clone(),
         tools: Arc::clone(log.tool_specs()),
         messages: log.messages().cloned().collect(),
+        attachments: Arc::default(),
     })
 }

@@ -166,6 +166,9 @@ pub struct RunArgs {
     /// End the turn when its replies have cost this much, in US dollars
     #[arg(long, value_name = "USD")]
     pub max_cost: Option<f64>,
+    /// The last answer must be JSON that fits this JSON Schema
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output_schema: Option<PathBuf>,
     /// Let the workspace's own configuration count for this run
     #[arg(long)]
     pub trust_workspace: bool,

@@ -68,6 +68,13 @@ pub fn agent(
     session: Arc<Session>,
 ) -> Result<Composed, CommandError> {
     let Chosen { provider, model, differences } = choose(settings, home)?;
+    if settings.max_cost_usd.is_some() && provider.resolve(&model).is_ok_and(|info| info.prices.is_none()) {
+        return Err(CommandError::usage(format!(
+            "--max-cost needs prices, and {}/{model} has none; write price_input and price_output of the model in {}",
+            provider.id(),
+            home.join(crate::settings::FILE_NAME).display()
+        )));
+    }
     let retry_policy = RetryPolicy {
         max_retries: u32::try_from(settings.retry_max_retries).unwrap_or(u32::MAX),
         initial_delay_ms: settings.retry_initial_delay_ms,
@@ -81,6 +88,7 @@ pub fn agent(
         temperature: settings.temperature,
         max_parallel_tool_calls: to_usize(settings.max_parallel_tool_calls),
         max_steps: settings.max_steps,
+        max_cost_usd: settings.max_cost_usd,
         append_system_prompt: settings.append_system_prompt.clone(),
         permission_mode: settings.permission_mode,
         instructions: InstructionOptions {

@@ -11,6 +11,7 @@ use lorimer_session::Session;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 
+use crate::answer_schema::AnswerSchema;
 use crate::compose;
 use crate::exit::{CommandError, Exit};
 use crate::settings::Settings;
@@ -36,6 +37,8 @@ pub struct Job {
     pub json: bool,
     /// A file for the answer.
     pub output: Option<PathBuf>,
+    /// What the answer has to fit.
+    pub schema: Option<AnswerSchema>,
     /// Progress even when nobody seems to watch.
     pub show_progress: bool,
 }
@@ -72,8 +75,10 @@ async fn run(job: Job) -> Result<Exit, CommandError> {
         steps_before: session.with_log(|log| log.turn().total_steps()),
     };
     appended.iter().for_each(|event| run.show(event));
-    let (report, ending) = run.until_end().await?;
+    let mut signals = Signals::listen().map_err(|error| CommandError::failed(error.to_string()))?;
+    let (report, ending) = run.until_end(&mut signals).await?;
     let mut result = RunResult::new(&session, report, ending, run.steps_before);
+    result.check(job.schema.as_ref());
     if let Some(path) = &job.output {
         result.save_answer(path);
     }
@@ -82,7 +87,11 @@ async fn run(job: Job) -> Result<Exit, CommandError> {
     } else if !result.text.is_empty() {
         stdout.line(safe_for_stdout(result.text.trim_end_matches('\n')).into_owned());
     }
-    if let Err(error) = finish_stdout(stdout, ending) {
+    let written = match finish_stdout(stdout, ending, &mut signals).await {
+        Finished::Written(written) => written,
+        Finished::Signal(ending) => return Ok(ending.exit()),
+    };
+    if let Err(error) = written {
         result.problems.clear();
         result
             .problems
@@ -126,14 +135,26 @@ fn tell_differences(differences: &[Difference]) {
     }
 }
 
-/// After a signal nobody may be reading any more; the exit does not wait for a reader.
-fn finish_stdout(stdout: StdoutWriter, ending: Option<Ending>) -> std::io::Result<()> {
-    if ending.is_none() {
-        return stdout.finish();
-    }
-    let (done, wait) = std::sync::mpsc::channel();
+enum Finished {
+    Written(std::io::Result<()>),
+    /// A signal came while the rest was waiting for its reader.
+    Signal(Ending),
+}
+
+/// Waits until standard output has everything. After a signal nobody may be reading any more, and a reader that has
+/// stopped must not keep the program from ending.
+async fn finish_stdout(stdout: StdoutWriter, ending: Option<Ending>, signals: &mut Signals) -> Finished {
+    let (done, written) = tokio::sync::oneshot::channel();
     std::thread::spawn(move || done.send(stdout.finish()));
-    wait.recv_timeout(Duration::from_millis(500)).unwrap_or(Ok(()))
+    let patience = match ending {
+        None => Duration::MAX,
+        Some(_) => Duration::from_millis(500),
+    };
+    tokio::select! {
+        written = written => Finished::Written(written.unwrap_or(Ok(()))),
+        signal = signals.next() => Finished::Signal(signal),
+        () = tokio::time::sleep(patience) => Finished::Written(Ok(())),
+    }
 }
 
 struct Run<'a> {
@@ -147,8 +168,10 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// The last turn's report, or none when the log had to be closed without it.
-    async fn until_end(&mut self) -> Result<(Option<TurnReport>, Option<Ending>), CommandError> {
-        let mut signals = Signals::listen().map_err(|error| CommandError::failed(error.to_string()))?;
+    async fn until_end(
+        &mut self,
+        signals: &mut Signals,
+    ) -> Result<(Option<TurnReport>, Option<Ending>), CommandError> {
         let agent = self.agent;
         let turns = agent.run_until_idle();
         tokio::pin!(turns);
@@ -254,7 +277,9 @@ impl RunResult {
             if result.problems.is_empty() {
                 result.problems.push(format!("{error}; set LORIMER_HOME to a folder that can be written"));
             }
-            result.exit = if result.text.is_empty() { Exit::Failed } else { Exit::Unsaved };
+            if result.exit == Exit::Completed {
+                result.exit = Exit::Unsaved;
+            }
         }
         if let Some(ending) = ending {
             result.exit = ending.exit();
@@ -291,6 +316,7 @@ impl RunResult {
                 self.error = Some(json!({"code": error.code, "message": error.message}));
                 match error.code.as_str() {
                     "STEP_LIMIT" => ("step-limit", Exit::Limit, Some(error.message.clone())),
+                    "COST_LIMIT" => ("error", Exit::Limit, Some(error.message.clone())),
                     // These say themselves what to do.
                     code @ ("CONTEXT_WINDOW_EXCEEDED" | "PERSISTENCE") => {
                         ("error", Exit::Failed, Some(format!("{} [{code}]", error.message)))
@@ -312,6 +338,16 @@ impl RunResult {
     fn go_on(&self) -> String {
         let id: String = self.session_id.as_str().chars().take(8).collect();
         format!("go on with `lorimer run --session {id}`")
+    }
+
+    /// An answer that does not fit what was asked for is a failure.
+    fn check(&mut self, schema: Option<&AnswerSchema>) {
+        if self.exit == Exit::Completed
+            && let Some(misfit) = schema.and_then(|schema| schema.misfit(&self.text))
+        {
+            self.problems.push(format!("{misfit}; {}", self.go_on()));
+            self.exit = Exit::Failed;
+        }
     }
 
     fn save_answer(&mut self, path: &Path) {

@@ -3,6 +3,7 @@
 //! What must hold: nothing but answers, events and listings reaches standard output; every failure is one line on
 //! standard error with a next step, and an exit code of [`exit::Exit`].
 
+mod answer_schema;
 mod cli;
 mod commands;
 mod compose;

@@ -10,10 +10,13 @@ use serde_json::Value;
 
 /// Longest message of a failure, in characters.
 pub(crate) const MAX_MESSAGE_CHARS: usize = 1000;
+/// How much of it may be the server's words, in characters, so that the advice after them is never cut off.
+const MAX_SAID_CHARS: usize = 600;
 /// How much of a body that is no JSON is shown, in characters.
 pub(crate) const MAX_EXCERPT_CHARS: usize = 120;
 /// Shorter keys are no secrets, and blanking them would only garble words.
 const MIN_SECRET_BYTES: usize = 4;
+const MS_PER_SECOND: u64 = 1000;
 /// Longest request id that is kept, in characters.
 const MAX_REQUEST_ID_CHARS: usize = 200;
 
@@ -25,6 +28,8 @@ pub(crate) struct ErrorAnswer<'a> {
     pub retry_after: Option<&'a str>,
     pub request_id: Option<&'a str>,
     pub location: Option<&'a str>,
+    /// What people call the protocol that was spoken; `None` when the answer came from no server.
+    pub protocol: Option<&'a str>,
 }
 
 /// What a failure's advice may name.
@@ -40,8 +45,9 @@ pub(crate) struct Advice<'a> {
 pub(crate) fn from_answer(answer: &ErrorAnswer<'_>, advice: Advice<'_>, now: Timestamp) -> Failure {
     let words = server_words(answer.body);
     let code = status_code(answer.status, answer.body);
-    let said = words.unwrap_or_else(|| generic_words(answer.status));
-    let message = match advice_for(answer, &code, advice) {
+    let said = safe_text(&words.unwrap_or_else(|| generic_words(answer.status)), MAX_SAID_CHARS);
+    let wait_ms = answer.retry_after.and_then(|value| retry_after_ms(value, now));
+    let message = match advice_for(answer, &code, advice, wait_ms) {
         Some(next) => format!("{} ({next})", said.trim_end_matches('.')),
         None => said,
     };
@@ -49,7 +55,7 @@ pub(crate) fn from_answer(answer: &ErrorAnswer<'_>, advice: Advice<'_>, now: Tim
         message: safe_text(&message, MAX_MESSAGE_CHARS),
         code,
         status: (100..600).contains(&answer.status).then_some(answer.status),
-        provider_retry_after_ms: answer.retry_after.and_then(|value| retry_after_ms(value, now)),
+        provider_retry_after_ms: wait_ms,
         request_id: answer
             .request_id
             .map(|id| safe_text(id, MAX_REQUEST_ID_CHARS))
@@ -81,6 +87,15 @@ pub(crate) fn malformed(what: &str, text: &str) -> Failure {
     Failure::new("MALFORMED_RESPONSE", format!("{what}: {excerpt}"))
 }
 
+/// The failure of an answer in a protocol that was not spoken.
+pub(crate) fn other_protocol(answered: &str, expected: &str) -> Failure {
+    let message = format!(
+        "the server answers in {answered}, but {expected} was expected: correct the base URL, or the protocol that is \
+         configured for this provider"
+    );
+    Failure::new("MALFORMED_RESPONSE", message)
+}
+
 /// The error code of a status, also by the words of its body.
 pub(crate) fn status_code(status: u16, body: &str) -> String {
     let words = body.to_lowercase();
@@ -103,7 +118,16 @@ fn word_code(words: &str) -> &'static str {
     match () {
         () if says_context_overflow(words) => "CONTEXT_WINDOW_EXCEEDED",
         () if says_quota(words) => "QUOTA",
-        () if has(&["invalid_api_key", "invalid api key", "authentication", "unauthorized"]) => "AUTH",
+        () if has(&[
+            "invalid_api_key",
+            "invalid api key",
+            "authentication",
+            "unauthorized",
+            "permission_error",
+        ]) =>
+        {
+            "AUTH"
+        }
         () if has(&["rate_limit", "rate limit", "too many requests"]) => "RATE_LIMIT",
         () if has(&["invalid_request", "bad_request", "bad request"]) => "INVALID_REQUEST",
         () => "SERVER",
@@ -128,25 +152,57 @@ fn says_quota(words: &str) -> bool {
     });
     let spent = has(&["quota", "usage limit"]) && has(&["exceeded", "exhausted", "reached"]);
     let empty = has(&["balance", "credits"]) && has(&["exhausted", "depleted"]);
-    insufficient || spent || empty || has(&["out of credits", "out of budget"])
+    insufficient
+        || spent
+        || empty
+        || has(&["out of credits", "out of budget", "credit balance is too low", "billing_error"])
 }
 
-fn advice_for(answer: &ErrorAnswer<'_>, code: &str, advice: Advice<'_>) -> Option<String> {
-    let url = advice.url;
-    match answer.status {
-        300..400 => {
+/// What to do about an answer, when that is known.
+fn advice_for(
+    answer: &ErrorAnswer<'_>,
+    code: &str,
+    advice: Advice<'_>,
+    wait_ms: Option<u64>,
+) -> Option<String> {
+    let Advice { url, key_variable } = advice;
+    let advice = match (code, answer.status) {
+        (_, 300..400) => {
             let target = answer.location.map(|to| format!(" to {to}")).unwrap_or_default();
-            Some(format!(
-                "{url} redirects{target}, which is not followed: set the base URL to the final address"
-            ))
+            format!("{url} redirects{target}, which is not followed: set the base URL to the final address")
         }
-        404 => Some(format!("asked {url}: check the base URL and the model id")),
-        _ if code == "AUTH" => match advice.key_variable {
-            Some(variable) => Some(format!("{url} refused the key: check {variable}")),
-            None => Some(format!("{url} asks for a key: configure one")),
+        (_, 404 | 405) => match answer.protocol {
+            Some(protocol) => format!(
+                "asked {url}: check the base URL and the model id, and that the server speaks {protocol}"
+            ),
+            None => format!("asked {url}: check the base URL and the model id"),
         },
-        _ => None,
-    }
+        (_, 407) => "the proxy wants a login: check HTTPS_PROXY".to_owned(),
+        ("AUTH", _) => match key_variable {
+            Some(variable) => format!("{url} refused the key: check {variable}"),
+            None => format!("{url} asks for a key: configure one"),
+        },
+        _ => return server_advice(code, url, answer.protocol?, wait_ms),
+    };
+    Some(advice)
+}
+
+fn server_advice(code: &str, url: &str, protocol: &str, wait_ms: Option<u64>) -> Option<String> {
+    let advice = match (code, wait_ms) {
+        ("QUOTA", _) => {
+            "the account has nothing left to spend: top it up, or choose another model with -m".to_owned()
+        }
+        ("RATE_LIMIT", Some(wait_ms)) => {
+            format!("too many requests: go on in {} s", wait_ms.div_ceil(MS_PER_SECOND))
+        }
+        ("RATE_LIMIT", None) => "too many requests: go on in a while".to_owned(),
+        ("SERVER", _) => format!("trouble at {url}: go on later"),
+        ("INVALID_REQUEST" | "HTTP_422", _) => format!(
+            "{url} does not take the request: check the model id, and that the server speaks {protocol}"
+        ),
+        _ => return None,
+    };
+    Some(advice)
 }
 
 fn generic_words(status: u16) -> String {
@@ -236,9 +292,14 @@ mod tests {
     use super::*;
 
     const ADVICE: Advice<'static> = Advice { url: "https://h/chat/completions", key_variable: Some("A_KEY") };
+    const CHAT: Option<&str> = Some("chat completions");
 
     fn failure(status: u16, body: &str) -> Failure {
-        from_answer(&ErrorAnswer { status, body, ..ErrorAnswer::default() }, ADVICE, Timestamp::UNIX_EPOCH)
+        from_answer(
+            &ErrorAnswer { status, body, protocol: CHAT, ..ErrorAnswer::default() },
+            ADVICE,
+            Timestamp::UNIX_EPOCH,
+        )
     }
 
     #[test]
@@ -271,10 +332,19 @@ mod tests {
             failure(401, r#"{"error":{"message":"Bad key."}}"#).message,
             "Bad key (https://h/chat/completions refused the key: check A_KEY)"
         );
-        assert_eq!(failure(500, r#"{"message":"down"}"#).message, "down");
-        assert_eq!(failure(500, r#"{"error":"down"}"#).message, "down");
-        assert_eq!(failure(503, "<html>").message, "the server answered 503 Service Unavailable");
-        assert!(failure(404, "").message.contains("check the base URL"));
+        let trouble = "(trouble at https://h/chat/completions: go on later)";
+        assert_eq!(failure(500, r#"{"message":"down"}"#).message, format!("down {trouble}"));
+        assert_eq!(failure(500, r#"{"error":"down"}"#).message, format!("down {trouble}"));
+        let page = format!("the server answered 503 Service Unavailable {trouble}");
+        assert_eq!(failure(503, "<html>").message, page);
+        assert!(failure(404, "").message.ends_with("and that the server speaks chat completions)"));
+        assert!(failure(407, "<html>").message.ends_with("(the proxy wants a login: check HTTPS_PROXY)"));
+        assert!(failure(422, "x").message.contains("check the model id"));
+        assert!(failure(402, "").message.contains("top it up"));
+        assert!(failure(400, "x").message.contains("check the model id"));
+        assert_eq!(failure(429, "slow down").message, "slow down (too many requests: go on in a while)");
+        let endless = failure(401, &format!("{{\"message\":\"{}\"}}", "x".repeat(5000)));
+        assert!(endless.message.ends_with("check A_KEY)"), "{}", endless.message);
         let answer = ErrorAnswer { status: 308, location: Some("https://x/"), ..ErrorAnswer::default() };
         let moved = from_answer(&answer, ADVICE, Timestamp::UNIX_EPOCH).message;
         assert!(moved.contains("redirects to https://x/"), "{moved}");

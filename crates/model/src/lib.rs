@@ -11,19 +11,28 @@ mod chat;
 mod estimate;
 mod failure;
 mod http;
+mod images;
+mod messages;
 mod offline;
+mod prices;
 mod provider;
 mod registry;
 mod sse;
 
 pub use assembler::{Assembled, Assembler};
-pub use chat::{
-    ApiKey, ChatConfig, ChatModel, ChatOverrides, ChatProvider, DEEPSEEK_ROUTE, ThinkingMode, deepseek,
-};
+pub use chat::{ChatConfig, ChatModel, ChatOverrides, ChatProvider, DEEPSEEK_ROUTE, deepseek};
 pub use estimate::{estimate_header_tokens, estimate_message_tokens};
+pub use http::{
+    ApiKey, EffortStyle, HttpProvider, ProviderConfig, ProviderModel, ProviderOverrides, ThinkingMode,
+};
+pub use images::Attachment;
+pub use messages::{
+    ANTHROPIC_ROUTE, MessagesConfig, MessagesModel, MessagesOverrides, MessagesProvider, anthropic,
+};
 pub use offline::{
     Difference, OFFLINE_ROUTE, OfflineProvider, PLANNER_MODEL, PlannedCall, PlannedTurn, REPLAY_ROUTE,
     RecordedReply, ReplayProvider, result_text,
 };
+pub use prices::{Prices, cost_usd};
 pub use provider::{ChunkStream, ModelError, ModelInfo, ModelRequest, Provider, RetryPolicy};
 pub use registry::{Registry, split_route};

@@ -1,5 +1,6 @@
 //! The one trait every model sits behind.
 
+use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -7,6 +8,8 @@ use futures_util::Stream;
 use lorimer_protocol::{CallConfig, Failure, Message, StreamChunk, ToolSpec};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
+
+use crate::{Attachment, Prices};
 
 /// What one reply is made from. Built from the session log alone.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -19,13 +22,16 @@ pub struct ModelRequest {
     pub tools: Arc<Vec<ToolSpec>>,
     /// The conversation, oldest first.
     pub messages: Vec<Arc<Message>>,
+    /// The bytes of the images that the messages name, by `attachmentId`. An image without bytes here, or for a model
+    /// that takes text only, is sent as a line of text.
+    pub attachments: Arc<BTreeMap<String, Attachment>>,
 }
 
 /// The pieces of one reply. Ends after its only [`StreamChunk::Finish`].
 pub type ChunkStream = Pin<Box<dyn Stream<Item = StreamChunk> + Send>>;
 
 /// What is known of a model before it is called.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ModelInfo {
     /// The id that is sent.
     pub id: String,
@@ -41,6 +47,8 @@ pub struct ModelInfo {
     pub default_effort: Option<String>,
     /// Whether image blocks may be sent.
     pub accepts_images: bool,
+    /// What its tokens cost, when that is configured.
+    pub prices: Option<Prices>,
 }
 
 /// How often and how long after one another a failed request is repeated.

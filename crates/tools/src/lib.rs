@@ -75,6 +75,6 @@ pub use policy::{
 };
 pub use registry::{Registry, RegistryError, Restriction};
 pub use scheduler::{BatchEnd, Scheduler, SchedulerError, StepPlace};
-pub use schema::schema_of;
+pub use schema::{schema_of, unsupported_keywords};
 pub use tool::{Concurrency, DurableResult, PromptSection, Tool};
-pub use validate::{ArgumentCheck, check_arguments, parse_arguments};
+pub use validate::{ArgumentCheck, check_arguments, check_value, parse_arguments};

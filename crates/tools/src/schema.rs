@@ -35,6 +35,42 @@ pub fn schema_of<T: JsonSchema>() -> Value {
     value
 }
 
+/// Keywords of a schema that are outside the subset, with their paths; empty for one that can be checked.
+pub fn unsupported_keywords(schema: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    collect_unsupported(schema, "schema", &mut found);
+    found
+}
+
+fn collect_unsupported(schema: &Value, path: &str, found: &mut Vec<String>) {
+    let Some(map) = schema.as_object() else {
+        found.push(format!("{path} must be a schema object"));
+        return;
+    };
+    for (key, value) in map {
+        match key.as_str() {
+            "$schema" | "$id" => {}
+            "type" if !value.is_string() => found.push(format!("{path}.type must be a single type string")),
+            "properties" => {
+                for (name, inner) in value.as_object().into_iter().flatten() {
+                    collect_unsupported(inner, &format!("{path}.properties.{name}"), found);
+                }
+            }
+            "items" => collect_unsupported(value, &format!("{path}.items"), found),
+            "oneOf" => {
+                for (at, inner) in value.as_array().into_iter().flatten().enumerate() {
+                    collect_unsupported(inner, &format!("{path}.oneOf[{at}]"), found);
+                }
+            }
+            "additionalProperties" if !value.is_boolean() => {
+                found.push(format!("{path}.additionalProperties must be a boolean"));
+            }
+            known if KEYWORDS.contains(&known) => {}
+            other => found.push(format!("{path}.{other} is not a supported keyword")),
+        }
+    }
+}
+
 fn reduce(schema: &mut Value) {
     let Some(map) = schema.as_object_mut() else {
         // `true` allows anything, which the subset writes as `{}`.

@@ -43,6 +43,13 @@ pub fn check_arguments(schema: &Value, arguments: Value) -> ArgumentCheck {
     ArgumentCheck { arguments, violations }
 }
 
+/// What keeps a value from fitting a schema of the subset, nothing converted; empty when it fits.
+pub fn check_value(schema: &Value, value: &Value) -> Vec<String> {
+    let mut violations = Vec::new();
+    check(schema, value, "", &mut violations);
+    violations
+}
+
 fn schema_type(schema: &Value) -> Option<&str> {
     schema.get("type").and_then(Value::as_str)
 }

@@ -3,8 +3,9 @@
 mod request_step;
 mod stream;
 
+use lorimer_model::cost_usd;
 use lorimer_protocol::{
-    AbortCause, Draft, Failure, Message, SessionTitle, StepEnd, StepStart, TitleSource, TurnEnd,
+    AbortCause, Draft, Failure, Message, SessionTitle, StepEnd, StepStart, TitleSource, TokenUsage, TurnEnd,
     TurnEndReason, TurnStart,
 };
 use lorimer_session::AppendError;
@@ -30,7 +31,7 @@ pub(crate) async fn run(agent: &Agent, cancel: &CancellationToken) -> Result<Tur
     let (turn, usage_before) = session.with_log(|log| (log.turn().last_turn() + 1, *log.usage()));
     session.append(Draft::new(&TurnStart { turn }))?;
     let instructions = Instructions::default();
-    let mut run = TurnRun { agent, cancel, turn, steps: 0, text: String::new(), instructions };
+    let mut run = TurnRun { usage_before, agent, cancel, turn, steps: 0, text: String::new(), instructions };
     let reason = run.steps().await?;
     if cancel.is_cancelled() {
         inbox::clear(session)?;
@@ -46,6 +47,8 @@ pub(super) struct TurnRun<'a> {
     pub cancel: &'a CancellationToken,
     pub turn: u64,
     pub steps: u64,
+    /// Token counts of all replies before this turn.
+    pub usage_before: TokenUsage,
     /// Text of the latest reply.
     pub text: String,
     /// What the turn knows of instruction files.
@@ -69,6 +72,9 @@ impl TurnRun<'_> {
             }
             if let Some(limit) = self.agent.options.max_steps.filter(|limit| self.steps >= *limit) {
                 return Ok(step_limit(limit));
+            }
+            if let Some(reason) = self.cost_limit() {
+                return Ok(reason);
             }
             let claimed = inbox::claim(&self.agent.session, opens_turn)?;
             let outcome = self.step(claimed).await?;
@@ -121,6 +127,19 @@ impl TurnRun<'_> {
         Ok(())
     }
 
+    /// The end of a turn whose replies have cost what they may.
+    fn cost_limit(&self) -> Option<TurnEndReason> {
+        let (limit, prices) = (self.agent.options.max_cost_usd?, self.agent.model.prices?);
+        let usage = self.agent.session.with_log(|log| usage_since(log.usage(), &self.usage_before));
+        let cost = cost_usd(&usage, &prices);
+        (cost >= limit).then(|| {
+            let message = format!(
+                "the turn has cost ${cost:.4}, and its limit is ${limit:.4}; continue the session, or raise --max-cost"
+            );
+            TurnEndReason::Error { error: Failure::new("COST_LIMIT", message) }
+        })
+    }
+
     fn aborted(&self) -> TurnEndReason {
         TurnEndReason::Aborted { reason: self.agent.cancel_cause() }
     }
@@ -134,12 +153,9 @@ fn step_limit(limit: u64) -> TurnEndReason {
     TurnEndReason::Error { error: Failure::new("STEP_LIMIT", message) }
 }
 
-fn usage_since(
-    now: &lorimer_protocol::TokenUsage,
-    before: &lorimer_protocol::TokenUsage,
-) -> lorimer_protocol::TokenUsage {
+fn usage_since(now: &TokenUsage, before: &TokenUsage) -> TokenUsage {
     let part = |now: Option<u64>, before: Option<u64>| now.map(|now| now - before.unwrap_or(0).min(now));
-    lorimer_protocol::TokenUsage {
+    TokenUsage {
         input_tokens: now.input_tokens - before.input_tokens,
         output_tokens: now.output_tokens - before.output_tokens,
         cache_read_tokens: part(now.cache_read_tokens, before.cache_read_tokens),

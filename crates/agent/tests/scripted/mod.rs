@@ -156,6 +156,7 @@ impl Provider for Model {
             efforts: Vec::new(),
             default_effort: None,
             accepts_images: false,
+            prices: None,
         })
     }
     fn stream(&self, request: ModelRequest, cancel: CancellationToken) -> ChunkStream {

@@ -27,6 +27,7 @@ pub fn demo(args: &DemoArgs) -> Result<Exit, CommandError> {
         task: TASK.to_owned(),
         json: false,
         output: None,
+        schema: None,
         show_progress: true,
     })
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use lorimer_protocol::SessionId;
 
+use crate::answer_schema::AnswerSchema;
 use crate::cli::RunArgs;
 use crate::drive::{Job, drive};
 use crate::exit::{CommandError, Exit};
@@ -27,7 +28,12 @@ pub fn run(args: &RunArgs) -> Result<Exit, CommandError> {
     let resume = session_to_resume(args, &settings, &home, &here)?;
     let cwd = workspace_of(args, &settings, &home, here, resume.as_ref())?;
     let task = task(args, &settings)?;
-    let show_progress = false;
+    let schema = args.output_schema.as_deref().map(AnswerSchema::read).transpose()?;
+    if let Some(schema) = &schema {
+        let before =
+            settings.append_system_prompt.take().map(|text| format!("{text}\n\n")).unwrap_or_default();
+        settings.append_system_prompt = Some(format!("{before}{}", schema.instruction()));
+    }
     drive(Job {
         home,
         settings,
@@ -36,7 +42,8 @@ pub fn run(args: &RunArgs) -> Result<Exit, CommandError> {
         task,
         json: args.json,
         output: args.output.clone(),
-        show_progress,
+        schema,
+        show_progress: false,
     })
 }
 

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lorimer_model::{
-    ApiKey, ChatConfig, ChatModel, ChatOverrides, ChatProvider, DEEPSEEK_ROUTE, ModelError, OfflineProvider,
-    Provider, Registry, split_route,
+    ANTHROPIC_ROUTE, ApiKey, ChatProvider, DEEPSEEK_ROUTE, MessagesProvider, ModelError, OfflineProvider,
+    Prices, Provider, ProviderConfig, ProviderModel, ProviderOverrides, Registry, split_route,
 };
 
 pub use local::probe;
@@ -18,7 +18,7 @@ pub use recorded::replay;
 
 use crate::credentials::Credentials;
 use crate::exit::CommandError;
-use crate::settings::{ModelTable, ProviderTable, Settings};
+use crate::settings::{ModelTable, Protocol, ProviderTable, Settings};
 
 /// Every provider there is, ready or not.
 ///
@@ -35,8 +35,19 @@ pub fn providers(settings: &Settings, home: &Path) -> Result<Registry, CommandEr
         |name| std::env::var(name).ok().filter(|value| !value.is_empty()).or_else(|| credentials.get(name)),
         deepseek_overrides(settings),
     )));
+    registry.add(Arc::new(lorimer_model::anthropic(
+        |name| std::env::var(name).ok().filter(|value| !value.is_empty()).or_else(|| credentials.get(name)),
+        waits(settings),
+    )));
     for (id, table) in tables(settings) {
-        registry.add(Arc::new(ChatProvider::new(chat_config(settings, &id, table, &key)?)));
+        let messages = table.protocol == Some(Protocol::Messages);
+        let config = provider_config(settings, &id, table, &key)?;
+        let provider: Arc<dyn Provider> = if messages {
+            Arc::new(MessagesProvider::new(config))
+        } else {
+            Arc::new(ChatProvider::new(config))
+        };
+        registry.add(provider);
     }
     registry.add(Arc::new(OfflineProvider::new()));
     Ok(registry)
@@ -68,6 +79,9 @@ pub fn key_variable_of(settings: &Settings, provider: &str) -> Option<String> {
         let own = settings.deepseek_key_variable.clone();
         return Some(own.unwrap_or_else(|| "DEEPSEEK_API_KEY".to_owned()));
     }
+    if provider == ANTHROPIC_ROUTE {
+        return Some("ANTHROPIC_API_KEY".to_owned());
+    }
     let table = tables(settings).into_iter().find(|(id, _)| id == provider)?.1;
     table.key_variable.filter(|variable| !variable.is_empty())
 }
@@ -91,33 +105,40 @@ pub fn route(registry: &Registry, route: &str) -> Result<(Arc<dyn Provider>, Str
     Ok((provider, model))
 }
 
-fn deepseek_overrides(settings: &Settings) -> ChatOverrides {
-    ChatOverrides {
+fn deepseek_overrides(settings: &Settings) -> ProviderOverrides {
+    ProviderOverrides {
         base_url: settings.deepseek_base_url.clone(),
         key_variable: settings.deepseek_key_variable.clone(),
         default_context_window: settings.request_context_window_tokens,
-        idle_timeout_ms: Some(settings.request_idle_timeout_ms),
-        content_timeout_ms: Some(settings.request_content_timeout_ms),
-        connect_timeout_ms: Some(settings.request_connect_timeout_ms),
-        ..ChatOverrides::default()
+        ..waits(settings)
     }
 }
 
-fn chat_config(
+/// How long a server may take, for every provider.
+fn waits(settings: &Settings) -> ProviderOverrides {
+    ProviderOverrides {
+        idle_timeout_ms: Some(settings.request_idle_timeout_ms),
+        content_timeout_ms: Some(settings.request_content_timeout_ms),
+        connect_timeout_ms: Some(settings.request_connect_timeout_ms),
+        ..ProviderOverrides::default()
+    }
+}
+
+fn provider_config(
     settings: &Settings,
     id: &str,
     table: ProviderTable,
     key: &dyn Fn(&str) -> Option<String>,
-) -> Result<ChatConfig, CommandError> {
+) -> Result<ProviderConfig, CommandError> {
     let Some(base_url) = table.base_url else {
         return Err(CommandError::usage(format!(
             "provider \"{id}\" has no base_url; write it under [providers.{id}]"
         )));
     };
-    let mut config = ChatConfig::new(id, table.name.unwrap_or_else(|| id.to_owned()), base_url);
+    let mut config = ProviderConfig::new(id, table.name.unwrap_or_else(|| id.to_owned()), base_url);
     config.key_variable = table.key_variable.filter(|variable| !variable.is_empty());
     config.api_key = config.key_variable.as_deref().and_then(key).as_deref().and_then(ApiKey::new);
-    config.models = table.models.iter().map(chat_model).collect();
+    config.models = table.models.iter().map(provider_model).collect();
     config.default_context_window = table.context_window_tokens.or(settings.request_context_window_tokens);
     config.max_tokens = table.max_tokens;
     config.efforts = table.efforts.unwrap_or_default();
@@ -128,11 +149,22 @@ fn chat_config(
     Ok(config)
 }
 
-fn chat_model(table: &ModelTable) -> ChatModel {
-    ChatModel {
+fn provider_model(table: &ModelTable) -> ProviderModel {
+    let prices = match (table.price_input, table.price_output) {
+        (Some(input), Some(output)) => Some(Prices {
+            input,
+            output,
+            cache_read: table.price_cache_read,
+            cache_write: table.price_cache_write,
+        }),
+        _ => None,
+    };
+    ProviderModel {
         id: table.id.clone(),
         name: table.name.clone(),
         context_window: table.context_window_tokens,
         max_tokens: table.max_tokens,
+        accepts_images: table.images,
+        prices,
     }
 }

@@ -93,6 +93,9 @@ impl SettingValue for Vec<String> {
         value.as_array()?.iter().map(|item| item.as_str().map(str::to_owned)).collect()
     }
     fn from_text(text: &str) -> Option<Self> {
+        if text.trim_start().starts_with('[') {
+            return None;
+        }
         Some(text.split(',').map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect())
     }
     fn to_toml(&self) -> Option<Value> {
@@ -143,6 +146,7 @@ pub struct Described {
     /// The key.
     pub key: &'static str,
     /// What it takes.
+    #[cfg_attr(not(test), expect(dead_code, reason = "only the settings page tells it"))]
     pub wanted: &'static str,
     /// JSON Schema of its type.
     pub schema: Json,

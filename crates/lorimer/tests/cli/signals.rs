@@ -139,7 +139,7 @@ fn a_second_interrupt_waits_for_nothing() {
     let log = lab.log();
     log.assert_closed();
     assert_eq!(log.result().code.as_deref(), Some("TOOL_OUTCOME_UNKNOWN"));
-    assert_eq!(log.ends()[0], json!({"kind": "aborted", "reason": {"kind": "user"}}));
+    assert_eq!(*log.ends()[0], json!({"kind": "aborted", "reason": {"kind": "user"}}));
     until(|| !is_alive(&lab));
 }
 

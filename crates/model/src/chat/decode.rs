@@ -11,24 +11,14 @@ use serde_json::Value;
 use super::wire::{CallDelta, Choice, Delta, Frame, finish_reason, usage_from_wire};
 use crate::assembler::fallback_call_id;
 use crate::failure;
+use crate::http::{Decode, Progress, loose_value};
 
 /// The data of the frame that ends a stream.
 const DONE: &str = "[DONE]";
 
-/// How far a stream is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Progress {
-    /// Content is still to come.
-    Open,
-    /// The finish reason is known; counts may follow.
-    Finishing,
-    /// The server said that this was all.
-    Done,
-}
-
 /// The state of one stream.
 #[derive(Debug, Default)]
-pub(super) struct ChatDecoder {
+pub struct ChatDecoder {
     blocks: Vec<Block>,
     text: Option<usize>,
     reasoning: Option<usize>,
@@ -44,12 +34,8 @@ enum Block {
     Call { wire_index: Option<u64>, id: Option<String>, name: Option<String>, arguments: String },
 }
 
-impl ChatDecoder {
-    /// Takes the data of one event, named `name` when it has a name, and appends the chunks it makes.
-    ///
-    /// # Errors
-    /// A failure in the server's words when the event is an error, or `MALFORMED_RESPONSE` when it is no frame.
-    pub(super) fn frame(
+impl Decode for ChatDecoder {
+    fn frame(
         &mut self,
         name: &str,
         data: &str,
@@ -70,8 +56,7 @@ impl ChatDecoder {
         Ok(self.progress())
     }
 
-    /// How far the stream is.
-    pub(super) fn progress(&self) -> Progress {
+    fn progress(&self) -> Progress {
         match self.finish {
             _ if self.done => Progress::Done,
             Some(_) => Progress::Finishing,
@@ -79,8 +64,7 @@ impl ChatDecoder {
         }
     }
 
-    /// Ends the stream: closes the blocks, then counts, then the finish.
-    pub(super) fn end(self, chunks: &mut impl Extend<StreamChunk>) {
+    fn end(self, chunks: &mut impl Extend<StreamChunk>) {
         let reason = self.reason();
         if !matches!(&reason, FinishReason::Error { failure } if failure.code == "STREAM_CLOSED") {
             chunks.extend(self.blocks.into_iter().enumerate().map(|(index, block)| {
@@ -91,7 +75,9 @@ impl ChatDecoder {
         chunks.extend(self.usage.map(|usage| StreamChunk::Usage { usage }));
         chunks.extend([StreamChunk::Finish { reason, replay_state: None }]);
     }
+}
 
+impl ChatDecoder {
     fn reason(&self) -> FinishReason {
         let Some(wire) = &self.finish else {
             let message = "the server closed the stream before it gave a finish reason";
@@ -240,20 +226,14 @@ fn parse(name: &str, data: &str) -> Result<Frame, Failure> {
     }
     if frame.choices.is_none() && frame.usage.is_none() {
         let whole = loose_value(data);
+        if whole.get("type").is_some_and(|kind| kind == "message_start") {
+            return Err(failure::other_protocol("the Messages protocol", "chat completions"));
+        }
         if name == "error" || failure::message_of(&whole).is_some() {
             return Err(failure::from_error_object(&whole));
         }
     }
     Ok(frame)
-}
-
-/// The failure that a frame is, if it is one.
-pub(super) fn frame_failure(name: &str, data: &str) -> Option<Failure> {
-    parse(name, data).err()
-}
-
-fn loose_value(data: &str) -> Value {
-    serde_json::from_str(data).unwrap_or_else(|_| Value::String(data.to_owned()))
 }
 
 #[cfg(test)]

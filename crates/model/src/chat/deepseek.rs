@@ -1,6 +1,6 @@
 //! The DeepSeek API.
 
-use super::{ApiKey, ChatConfig, ChatModel, ChatOverrides, ChatProvider};
+use super::{ChatConfig, ChatModel, ChatOverrides, ChatProvider};
 
 /// Route id of the DeepSeek API.
 pub const DEEPSEEK_ROUTE: &str = "deepseek-official";
@@ -12,11 +12,11 @@ const CONTEXT_WINDOW_TOKENS: u64 = 1_000_000;
 const MAX_TOKENS: u64 = 256_000;
 const EFFORTS: [&str; 4] = ["off", "low", "high", "max"];
 const DEFAULT_EFFORT: &str = "high";
-/// The first one is the default.
-const MODELS: [(&str, &str); 3] = [
-    ("deepseek-v4-flash", "DeepSeek-V4-Flash"),
-    ("deepseek-v4-pro", "DeepSeek-V4-Pro"),
-    ("deepseek-v4-flash-vision-exp", "DeepSeek-V4-Flash-Vision-Exp"),
+/// Id, name, and whether images may be sent. The first one is the default.
+const MODELS: [(&str, &str, bool); 3] = [
+    ("deepseek-v4-flash", "DeepSeek-V4-Flash", false),
+    ("deepseek-v4-pro", "DeepSeek-V4-Pro", false),
+    ("deepseek-v4-flash-vision-exp", "DeepSeek-V4-Flash-Vision-Exp", true),
 ];
 
 /// The DeepSeek provider. `env` looks up an environment variable; it is asked for `DEEPSEEK_BASE_URL` and for the
@@ -34,21 +34,18 @@ pub fn deepseek(env: impl Fn(&str) -> Option<String>, overrides: ChatOverrides) 
     config.efforts = EFFORTS.map(str::to_owned).to_vec();
     config.effort = Some(DEFAULT_EFFORT.to_owned());
     config.apply(overrides);
-    if config.api_key.is_none() {
-        let value = config.key_variable.as_deref().and_then(env);
-        config.api_key = value.as_deref().and_then(ApiKey::new);
-    }
+    config.take_key(env);
     ChatProvider::new(config)
 }
 
-fn model((id, name): (&str, &str)) -> ChatModel {
-    ChatModel { id: id.to_owned(), name: Some(name.to_owned()), ..ChatModel::default() }
+fn model((id, name, accepts_images): (&str, &str, bool)) -> ChatModel {
+    ChatModel { id: id.to_owned(), name: Some(name.to_owned()), accepts_images, ..ChatModel::default() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ModelError, Provider};
+    use crate::{ApiKey, ModelError, Provider};
 
     fn env(pairs: &[(&str, &str)]) -> impl Fn(&str) -> Option<String> {
         move |name| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())

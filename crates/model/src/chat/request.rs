@@ -1,24 +1,12 @@
-//! A request's body: a pure function of the request and the provider's settings.
-//!
-//! What must hold:
-//! - Equal requests give equal bytes, and a longer conversation only adds to the end of `messages`.
-//! - The arguments of a call and the reasoning of a reply go back exactly as they were streamed.
-//! - Nothing absent is sent as `null`; blocks that are not known here are left out.
+//! The settings of a request: a pure function of the request and the provider's configuration. Nothing absent is sent
+//! as `null`.
 
 use std::borrow::Cow;
 
-use lorimer_protocol::{ContentBlock, ImageBlock, Message, Role, ToolSpec};
 use serde::Serialize;
-use serde_json::Value;
 
-use super::conversation::Conversation;
-use super::{ChatConfig, ThinkingMode};
+use crate::http::{ProviderConfig, ThinkingMode};
 use crate::{ModelError, ModelRequest};
-
-/// What a tool result without text says.
-const NO_OUTPUT: &str = "(no output)";
-/// How much of an image's digest its placeholder names, in characters.
-const DIGEST_CHARS: usize = 8;
 
 #[derive(Serialize)]
 struct Settings<'a> {
@@ -47,61 +35,13 @@ struct Thinking {
     r#type: ThinkingMode,
 }
 
-#[derive(Serialize)]
-#[serde(tag = "role", rename_all = "lowercase")]
-enum WireMessage<'a> {
-    System {
-        content: Cow<'a, str>,
-    },
-    User {
-        content: Cow<'a, str>,
-    },
-    Assistant {
-        content: Cow<'a, str>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        reasoning_content: Option<Cow<'a, str>>,
-        #[serde(skip_serializing_if = "Vec::is_empty")]
-        tool_calls: Vec<WireCall<'a>>,
-    },
-    Tool {
-        tool_call_id: &'a str,
-        content: Cow<'a, str>,
-    },
-}
-
-#[derive(Serialize)]
-struct WireCall<'a> {
-    id: &'a str,
-    r#type: &'static str,
-    function: WireFunction<'a>,
-}
-
-#[derive(Serialize)]
-struct WireFunction<'a> {
-    name: &'a str,
-    arguments: &'a str,
-}
-
-#[derive(Serialize)]
-struct WireTool<'a> {
-    r#type: &'static str,
-    function: &'a ToolSpec,
-}
-
-/// The bytes of a request's body: the messages, which `conversation` may have written in part already, then the
-/// settings.
+/// Every member of the body but `messages` and `tools`.
 ///
 /// # Errors
 /// [`ModelError::UnsupportedEffort`] when the provider does not offer the effort that is asked for.
-pub(super) fn encode(
-    request: &ModelRequest,
-    config: &ChatConfig,
-    conversation: &mut Conversation,
-) -> Result<Vec<u8>, ModelError> {
+pub(super) fn settings(request: &ModelRequest, config: &ProviderConfig) -> Result<Vec<u8>, ModelError> {
     let (thinking, reasoning_effort) = resolve_thinking(request, config)?;
     let call = &request.config;
-    let catalog = config.models.iter().find(|model| model.id == call.model);
-    let max_tokens = call.max_tokens.or(catalog.and_then(|model| model.max_tokens)).or(config.max_tokens);
     let effort = reasoning_effort.map(Cow::into_owned);
     let settings = Settings {
         model: &call.model,
@@ -110,177 +50,35 @@ pub(super) fn encode(
         thinking: thinking.map(|mode| Thinking { r#type: mode }),
         reasoning_effort: effort.as_deref(),
         temperature: call.temperature.filter(|temperature| temperature.is_finite()),
-        max_tokens,
+        max_tokens: config.max_tokens_for(call),
         stop: call.stop.as_deref().filter(|stop| !stop.is_empty()),
     };
-    join(request, &settings, conversation).map_err(|error| ModelError::Unusable {
-        provider: config.id.clone(),
-        reason: format!("the request cannot be written as JSON: {error}"),
-    })
-}
-
-/// `{"messages":[…],"tools":[…],` and then the members of the settings.
-fn join(
-    request: &ModelRequest,
-    settings: &Settings<'_>,
-    conversation: &mut Conversation,
-) -> serde_json::Result<Vec<u8>> {
-    let settings = serde_json::to_vec(settings)?;
-    let mut body = b"{\"messages\":[".to_vec();
-    body.extend_from_slice(conversation.extended(request)?);
-    body.extend_from_slice(b"],");
-    let tools = conversation.tools(request)?;
-    if !tools.is_empty() {
-        body.extend_from_slice(b"\"tools\":");
-        body.extend_from_slice(tools);
-        body.push(b',');
-    }
-    body.extend_from_slice(&settings[1..]);
-    Ok(body)
-}
-
-/// The `tools` array.
-pub(super) fn tools_json(tools: &[ToolSpec]) -> serde_json::Result<Vec<u8>> {
-    let wire: Vec<WireTool<'_>> =
-        tools.iter().map(|tool| WireTool { r#type: "function", function: tool }).collect();
-    serde_json::to_vec(&wire)
+    serde_json::to_vec(&settings).map_err(|error| config.unwritable(&error))
 }
 
 type Resolved<'a> = (Option<ThinkingMode>, Option<Cow<'a, str>>);
 
-fn resolve_thinking<'a>(request: &'a ModelRequest, config: &ChatConfig) -> Result<Resolved<'a>, ModelError> {
-    let asked = request.config.reasoning_effort.as_deref().map(Cow::Borrowed);
-    let Some(effort) = asked.or_else(|| config.default_effort().map(Cow::Owned)) else {
-        return Ok((config.thinking, None));
-    };
-    let offered = config.offered_efforts();
-    if !offered.iter().any(|id| *id == effort) {
-        let model = request.config.model.clone();
-        return Err(ModelError::UnsupportedEffort { model, effort: effort.into_owned(), offered });
-    }
-    Ok(match &*effort {
-        "off" => (Some(ThinkingMode::Disabled), None),
-        _ => (Some(ThinkingMode::Enabled), Some(effort)),
+fn resolve_thinking<'a>(
+    request: &'a ModelRequest,
+    config: &ProviderConfig,
+) -> Result<Resolved<'a>, ModelError> {
+    Ok(match config.effort_for(&request.config)? {
+        None => (config.thinking, None),
+        Some(effort) if effort == "off" => (Some(ThinkingMode::Disabled), None),
+        Some(effort) => (Some(ThinkingMode::Enabled), Some(effort)),
     })
-}
-
-/// Adds the system prompt to the members of a `messages` array.
-pub(super) fn push_system(json: &mut Vec<u8>, system: Option<&str>) -> serde_json::Result<()> {
-    match system.filter(|system| !system.is_empty()) {
-        Some(system) => push_wire(json, &WireMessage::System { content: Cow::Borrowed(system) }),
-        None => Ok(()),
-    }
-}
-
-/// Adds what a message comes to, to the members of a `messages` array. It depends on this message alone.
-pub(super) fn push_message(json: &mut Vec<u8>, message: &Message) -> serde_json::Result<()> {
-    match message.role {
-        Role::System => push_wire(json, &WireMessage::System { content: shown_text(&message.content) }),
-        Role::Assistant => push_wire(json, &assistant(message)),
-        Role::User => push_user(json, message),
-    }
-}
-
-fn push_wire(json: &mut Vec<u8>, message: &WireMessage<'_>) -> serde_json::Result<()> {
-    if !json.is_empty() {
-        json.push(b',');
-    }
-    serde_json::to_writer(json, message)
-}
-
-/// `content` is always a string: servers refuse a `null` without calls, and the session could never go on.
-fn assistant(message: &Message) -> WireMessage<'_> {
-    let mut content = Cow::Borrowed("");
-    let mut reasoning_content: Option<Cow<'_, str>> = None;
-    let mut tool_calls = Vec::new();
-    for block in &message.content {
-        match block {
-            ContentBlock::Text(block) => append(&mut content, &block.text),
-            ContentBlock::Reasoning(block) => {
-                append(reasoning_content.get_or_insert(Cow::Borrowed("")), &block.text);
-            }
-            ContentBlock::ToolCall(call) => tool_calls.push(WireCall {
-                id: call.id.as_str(),
-                r#type: "function",
-                function: WireFunction { name: &call.name, arguments: &call.arguments },
-            }),
-            _ => {}
-        }
-    }
-    WireMessage::Assistant { content, reasoning_content, tool_calls }
-}
-
-fn push_user(json: &mut Vec<u8>, message: &Message) -> serde_json::Result<()> {
-    let mut results = message
-        .content
-        .iter()
-        .filter_map(|block| match block {
-            ContentBlock::ToolResult(result) => Some(result),
-            _ => None,
-        })
-        .peekable();
-    let content = shown_text(&message.content);
-    if results.peek().is_none() || !content.is_empty() {
-        push_wire(json, &WireMessage::User { content })?;
-    }
-    results.try_for_each(|result| {
-        let content = shown_text(&result.content);
-        let content = if content.is_empty() { Cow::Borrowed(NO_OUTPUT) } else { content };
-        push_wire(json, &WireMessage::Tool { tool_call_id: result.tool_call_id.as_str(), content })
-    })
-}
-
-/// The text of blocks, joined without a separator; images stand in it as a line of their own.
-fn shown_text(blocks: &[ContentBlock]) -> Cow<'_, str> {
-    let mut shown = Cow::Borrowed("");
-    let mut after_image = false;
-    for block in blocks {
-        match block {
-            ContentBlock::Text(block) if !block.text.is_empty() => {
-                if std::mem::take(&mut after_image) && !block.text.starts_with('\n') {
-                    append(&mut shown, "\n");
-                }
-                append(&mut shown, &block.text);
-            }
-            ContentBlock::Image(image) => {
-                if !shown.is_empty() && !shown.ends_with('\n') {
-                    append(&mut shown, "\n");
-                }
-                shown.to_mut().push_str(&image_placeholder(image));
-                after_image = true;
-            }
-            _ => {}
-        }
-    }
-    shown
-}
-
-/// Appends without a copy while there is only one piece.
-fn append<'a>(text: &mut Cow<'a, str>, more: &'a str) {
-    match more {
-        "" => {}
-        _ if text.is_empty() => *text = Cow::Borrowed(more),
-        _ => text.to_mut().push_str(more),
-    }
-}
-
-/// What stands for an image that the model cannot see. The same image always gives the same text.
-fn image_placeholder(image: &ImageBlock) -> String {
-    let id = image.attachment.get("attachmentId").and_then(Value::as_str).unwrap_or_default();
-    let digest = id.strip_prefix("sha256:").unwrap_or(id);
-    let digest: String = digest.chars().filter(char::is_ascii_hexdigit).take(DIGEST_CHARS).collect();
-    let name = if digest.is_empty() { String::new() } else { format!(" {digest}") };
-    format!("[image{name} left out: this model takes text only]")
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use serde_json::json;
+    use lorimer_protocol::{Message, ToolSpec};
+    use serde_json::{Value, json};
 
     use super::*;
-    use crate::chat::{ChatOverrides, deepseek};
+    use crate::chat::{Chat, ChatConfig, ChatOverrides, deepseek};
+    use crate::http::Conversation;
 
     fn config() -> ChatConfig {
         deepseek(|_| None, ChatOverrides::default()).config().clone()
@@ -303,6 +101,14 @@ mod tests {
             ModelRequest { messages: messages.into_iter().map(Arc::new).collect(), ..Default::default() };
         request.config.model = "deepseek-v4-flash".into();
         request
+    }
+
+    fn encode(
+        request: &ModelRequest,
+        config: &ChatConfig,
+        conversation: &mut Conversation,
+    ) -> Result<Vec<u8>, ModelError> {
+        conversation.body::<Chat>(request, config)
     }
 
     fn wire(request: &ModelRequest) -> Value {
@@ -413,8 +219,42 @@ mod tests {
             {"type":"image","attachment":{"attachmentId":"sha256:0123456789abcdef"}},
             {"type":"text","text":"there"},
         ]}])));
-        let expected = "see\n[image 01234567 left out: this model takes text only]\nthere";
+        let expected =
+            "see\n[image omitted because this model accepts text only; attachment sha256:01234567]\nthere";
         assert_eq!(body["messages"][0]["content"], expected);
+    }
+
+    #[test]
+    fn images_with_bytes_are_sent_to_models_that_take_them() {
+        let image = |id: &str| json!({"type":"image","attachment":{"attachmentId":id}});
+        let (seen, lost) = (image("sha256:0123456789"), image("sha256:ffff"));
+        let result = |id: &str, content: Value| json!({"role":"user","content":[{"type":"tool-result","toolCallId":id,"content":content}]});
+        let mut request = request(json!([
+            {"role":"user","content":[{"type":"text","text":"see"},seen,lost,{"type":"text","text":"?"}]},
+            result("a", json!([{"type":"text","text":"read"},seen])),
+            result("b", json!([])),
+            {"role":"user","content":[seen]},
+        ]));
+        let png = crate::Attachment { media_type: "image/png".into(), base64: "AAAA".into() };
+        request.attachments = Arc::new([("sha256:0123456789".to_owned(), png)].into());
+        let mut config = config();
+        let messages = |config: &ChatConfig| -> Value {
+            let body = encode(&request, config, &mut Conversation::default()).unwrap();
+            serde_json::from_slice::<Value>(&body).unwrap()["messages"].take()
+        };
+        assert!(!messages(&config).to_string().contains("image_url"));
+        config.models[0].accepts_images = true;
+        let url = json!({"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}});
+        let text = |text: &str| json!({"type":"text","text":text});
+        let omitted = "[image omitted because this model accepts text only; attachment sha256:ffff]\n?";
+        let expected = json!([
+            {"role":"user","content":[text("see"), url, text(omitted)]},
+            {"role":"tool","tool_call_id":"a","content":"read\n[image sha256:01234567 follows the tool results]"},
+            {"role":"tool","tool_call_id":"b","content":"(no output)"},
+            {"role":"user","content":[text("The images of the tool results above:"), url]},
+            {"role":"user","content":[url]},
+        ]);
+        assert_eq!(messages(&config), expected);
     }
 
     #[test]

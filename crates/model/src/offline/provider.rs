@@ -75,6 +75,7 @@ fn info(id: &str, name: String, context_window: u64) -> ModelInfo {
         efforts: Vec::new(),
         default_effort: None,
         accepts_images: false,
+        prices: None,
     }
 }
 

@@ -155,6 +155,7 @@ impl Provider for ReplayProvider {
             efforts: Vec::new(),
             default_effort: None,
             accepts_images: false,
+            prices: None,
         })
     }
 

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may stop at once")]
 
+mod messages;
 mod server;
 
 use std::sync::Arc;
@@ -34,7 +35,11 @@ fn request() -> ModelRequest {
 }
 
 async fn ask(config: ChatConfig) -> Assembled {
-    let mut stream = ChatProvider::new(config).stream(request(), CancellationToken::new());
+    assemble(&ChatProvider::new(config), request()).await
+}
+
+async fn assemble(provider: &dyn Provider, request: ModelRequest) -> Assembled {
+    let mut stream = provider.stream(request, CancellationToken::new());
     let mut assembler = Assembler::new();
     let mut finishes = 0;
     while let Some(chunk) = tokio::time::timeout(PATIENCE, stream.next()).await.expect("the stream hangs") {
@@ -47,9 +52,15 @@ async fn ask(config: ChatConfig) -> Assembled {
 }
 
 async fn failure(config: ChatConfig) -> Failure {
-    match ask(config).await.finish {
+    failure_of(ask(config).await)
+}
+
+fn failure_of(reply: Assembled) -> Failure {
+    match reply.finish {
         FinishReason::Error { failure } => {
             assert!(!format!("{failure:?}").contains(KEY), "the key shows: {failure:?}");
+            let is_named = failure.status.is_none() || failure.message.starts_with("Test: ");
+            assert!(is_named && !failure.message.contains('\n'), "{failure:?}");
             failure
         }
         other => panic!("no failure: {other:?}"),
@@ -163,7 +174,7 @@ async fn error_statuses_keep_the_servers_words() {
     assert_eq!(
         limited,
         Failure {
-            message: "Slow down, ***!".into(),
+            message: "Test: Slow down, ***! (too many requests: go on in 7 s)".into(),
             code: "RATE_LIMIT".into(),
             status: Some(429),
             provider_retry_after_ms: Some(7000),
@@ -210,7 +221,7 @@ async fn tells_what_a_200_is_when_it_is_no_stream() {
 
     let server = Server::status(200, &[], "{\n \"error\": {\"message\": \"model is loading\"}\n}");
     let error = failure(config(&server.url)).await;
-    assert_eq!((error.code.as_str(), error.message.as_str()), ("SERVER", "model is loading"));
+    assert_eq!((error.code.as_str(), error.message.as_str()), ("SERVER", "Test: model is loading"));
 
     let server = Server::stream(vec![write(&[": ping\n\n", ": ping\n\n"])]);
     assert_eq!(failure(config(&server.url)).await.code, "STREAM_CLOSED");
@@ -227,7 +238,7 @@ async fn tells_errors_inside_a_stream() {
     let error = "data: {\"error\":{\"message\":\"the engine broke\",\"code\":503}}\n\n";
     let server = Server::stream(vec![write(&[&text("half"), error, &stop(), DONE])]);
     let broke = failure(config(&server.url)).await;
-    assert_eq!((broke.code.as_str(), broke.message.as_str()), ("SERVER", "the engine broke"));
+    assert_eq!((broke.code.as_str(), broke.message.as_str()), ("SERVER", "Test: the engine broke"));
 
     let noise = format!("data: oops {KEY}\n\n");
     let server = Server::stream(vec![write(&[&text("half"), &noise, DONE])]);
@@ -237,6 +248,25 @@ async fn tells_errors_inside_a_stream() {
 
     let server = Server::stream(vec![Step::Write(b"data: {\"choices\":[\xff]}\n\n".to_vec())]);
     assert_eq!(failure(config(&server.url)).await.code, "MALFORMED_RESPONSE");
+}
+
+#[tokio::test]
+async fn tells_a_server_of_the_other_protocol() {
+    let start = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{}}}\n\n";
+    let server = Server::stream(vec![write(&[start])]);
+    let other = failure(config(&server.url)).await;
+    assert_eq!(other.code, "MALFORMED_RESPONSE");
+    assert!(
+        other.message.starts_with("Test: the server answers in the Messages protocol"),
+        "{}",
+        other.message
+    );
+
+    let body = r#"{"type":"error","error":{"type":"not_found_error","message":"Not found"}}"#;
+    let server = Server::status(404, &[], body);
+    let lost = failure(config(&server.url)).await;
+    assert!(lost.message.starts_with("Test: Not found (asked http://"), "{}", lost.message);
+    assert!(lost.message.ends_with("that the server speaks chat completions)"), "{}", lost.message);
 }
 
 #[tokio::test]

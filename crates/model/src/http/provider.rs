@@ -1,38 +1,44 @@
-//! [`ChatProvider`]: any server that speaks chat completions.
+//! [`HttpProvider`]: any server that speaks one of the protocols.
 
+use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::stream;
 use lorimer_protocol::{FinishReason, StreamChunk};
 use tokio_util::sync::CancellationToken;
 
+use super::client::{LazyClient, endpoint};
 use super::conversation::Conversation;
 use super::exchange::Exchange;
-use super::request::encode;
-use super::{ChatConfig, ChatModel};
-use crate::http::{LazyClient, endpoint};
+use super::{Protocol, ProviderConfig, ProviderModel};
 use crate::{ChunkStream, ModelError, ModelInfo, ModelRequest, Provider};
 
-/// A provider that speaks chat completions. Making one is cheap; the HTTP client is made by the first stream.
+/// A provider that speaks the protocol `P`. Making one is cheap; the HTTP client is made by the first stream.
 #[derive(Debug)]
-pub struct ChatProvider {
-    config: Arc<ChatConfig>,
+pub struct HttpProvider<P> {
+    config: Arc<ProviderConfig>,
     client: Arc<LazyClient>,
     conversation: Mutex<Conversation>,
+    protocol: PhantomData<P>,
 }
 
-impl ChatProvider {
+impl<P: Protocol> HttpProvider<P> {
     /// A provider with these settings.
-    pub fn new(config: ChatConfig) -> Self {
-        Self { config: Arc::new(config), client: Arc::default(), conversation: Mutex::default() }
+    pub fn new(config: ProviderConfig) -> Self {
+        Self {
+            config: Arc::new(config),
+            client: Arc::default(),
+            conversation: Mutex::default(),
+            protocol: PhantomData,
+        }
     }
 
     /// The settings, as they came out of overrides, environment and defaults.
-    pub fn config(&self) -> &ChatConfig {
+    pub fn config(&self) -> &ProviderConfig {
         &self.config
     }
 
-    fn info(&self, model: &ChatModel) -> ModelInfo {
+    fn info(&self, model: &ProviderModel) -> ModelInfo {
         let config = &self.config;
         ModelInfo {
             id: model.id.clone(),
@@ -41,11 +47,12 @@ impl ChatProvider {
             default_max_tokens: model.max_tokens.or(config.max_tokens),
             efforts: config.offered_efforts(),
             default_effort: config.default_effort(),
-            accepts_images: false,
+            accepts_images: model.accepts_images,
+            prices: model.prices,
         }
     }
 
-    fn exchange(&self, request: &ModelRequest, cancel: CancellationToken) -> Result<Exchange, ModelError> {
+    fn exchange(&self, request: &ModelRequest, cancel: CancellationToken) -> Result<Exchange<P>, ModelError> {
         if let Some(error) = self.missing() {
             return Err(error);
         }
@@ -53,9 +60,10 @@ impl ChatProvider {
         Ok(Exchange {
             config: Arc::clone(&self.config),
             client: Arc::clone(&self.client),
-            url: endpoint(&self.config.base_url).map_err(|reason| self.unusable(reason))?,
-            body: encode(request, &self.config, &mut conversation)?,
+            url: endpoint::<P>(&self.config.base_url).map_err(|reason| self.unusable(reason))?,
+            body: conversation.body::<P>(request, &self.config)?,
             cancel,
+            protocol: PhantomData,
         })
     }
 
@@ -64,7 +72,7 @@ impl ChatProvider {
     }
 }
 
-impl Provider for ChatProvider {
+impl<P: Protocol> Provider for HttpProvider<P> {
     fn id(&self) -> &str {
         &self.config.id
     }
@@ -87,7 +95,7 @@ impl Provider for ChatProvider {
             (Some(key), _) if !key.is_usable() => Some(ModelError::InvalidCredential {
                 variable: variable.cloned().unwrap_or_else(|| "the configuration".to_owned()),
             }),
-            _ => endpoint(&self.config.base_url).err().map(|reason| self.unusable(reason)),
+            _ => endpoint::<P>(&self.config.base_url).err().map(|reason| self.unusable(reason)),
         }
     }
 
@@ -99,7 +107,7 @@ impl Provider for ChatProvider {
         let known = self.config.models.iter().find(|known| known.id == model);
         Ok(match known {
             Some(known) => self.info(known),
-            None => self.info(&ChatModel { id: model.to_owned(), ..ChatModel::default() }),
+            None => self.info(&ProviderModel { id: model.to_owned(), ..ProviderModel::default() }),
         })
     }
 

@@ -11,6 +11,8 @@ use std::time::Duration;
 
 use reqwest::{Client, Url};
 
+use super::Protocol;
+
 /// A client for one base URL.
 #[derive(Debug, Default)]
 pub(crate) struct LazyClient {
@@ -68,16 +70,16 @@ fn client(roots: rustls::RootCertStore, connect_timeout_ms: u64) -> Result<Clien
         .map_err(|error| format!("the HTTP client cannot be set up: {}", causes(&error)))
 }
 
-/// A base URL's `/chat/completions`, or why it cannot be used.
-pub(crate) fn endpoint(base_url: &str) -> Result<Url, String> {
+/// Where a protocol's requests go, or why the base URL cannot be used.
+pub(crate) fn endpoint<P: Protocol>(base_url: &str) -> Result<Url, String> {
     let wrong =
         |why: &str| format!("the base URL \"{base_url}\" {why}; it should look like https://host/path");
     let base = Url::parse(base_url).map_err(|error| wrong(&format!("is not a URL ({error})")))?;
     if !matches!(base.scheme(), "http" | "https") {
         return Err(wrong("is neither http nor https"));
     }
-    Url::parse(&format!("{}/chat/completions", base_url.trim_end_matches('/')))
-        .map_err(|error| wrong(&format!("is not a URL ({error})")))
+    let base = base_url.trim_end_matches('/');
+    Url::parse(&format!("{base}{}", P::path(base))).map_err(|error| wrong(&format!("is not a URL ({error})")))
 }
 
 /// A URL for people: without what may be secret in it.
@@ -107,7 +109,10 @@ pub(crate) fn transport_message(error: reqwest::Error, url: &Url) -> String {
             "no trusted connection to {place}: {said} (name a file with the right CA certificates in SSL_CERT_FILE)"
         );
     }
-    format!("the connection to {place} failed: {said}")
+    match error.is_connect() {
+        true => format!("no connection to {place}: check the base URL and the network ({said})"),
+        false => format!("the connection to {place} failed: {said}"),
+    }
 }
 
 fn refusal<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a io::Error> {
@@ -139,10 +144,11 @@ fn chain<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (d
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chat::Chat;
 
     #[test]
     fn appends_the_path_to_the_base_url_as_it_is() {
-        let url = |base| endpoint(base).map(|url| url.to_string());
+        let url = |base| endpoint::<Chat>(base).map(|url| url.to_string());
         assert_eq!(url("https://h").as_deref(), Ok("https://h/chat/completions"));
         assert_eq!(url("http://h:1/v1/").as_deref(), Ok("http://h:1/v1/chat/completions"));
         for bad in ["", "h", "ftp://h", "http://", "not a url"] {

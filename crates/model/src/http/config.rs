@@ -1,17 +1,21 @@
-//! Settings of a chat completions provider.
+//! Settings of a provider.
 
+use std::borrow::Cow;
 use std::fmt;
 
+use lorimer_protocol::CallConfig;
 use serde::{Deserialize, Serialize};
 
+use crate::{ModelError, Prices};
+
 /// Longest wait for any byte of an answer, in milliseconds.
-pub(super) const DEFAULT_IDLE_TIMEOUT_MS: u64 = 300_000;
+const DEFAULT_IDLE_TIMEOUT_MS: u64 = 300_000;
 /// Longest wait for content of an answer, in milliseconds.
-pub(super) const DEFAULT_CONTENT_TIMEOUT_MS: u64 = 300_000;
+const DEFAULT_CONTENT_TIMEOUT_MS: u64 = 300_000;
 /// Longest wait for a connection, in milliseconds.
-pub(super) const DEFAULT_CONNECT_TIMEOUT_MS: u64 = 30_000;
+const DEFAULT_CONNECT_TIMEOUT_MS: u64 = 30_000;
 /// How long counts are waited for after the finish reason, in milliseconds.
-pub(super) const DEFAULT_SETTLE_TIMEOUT_MS: u64 = 1_000;
+const DEFAULT_SETTLE_TIMEOUT_MS: u64 = 1_000;
 
 /// A key. Neither `Debug` nor any error shows it.
 #[derive(Clone, PartialEq, Eq)]
@@ -51,10 +55,21 @@ pub enum ThinkingMode {
     Disabled,
 }
 
+/// How the Messages protocol is told an effort. Chat completions have one way only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EffortStyle {
+    /// As a number of thinking tokens: `thinking {type: enabled, budget_tokens}`.
+    #[default]
+    Budget,
+    /// By its name, as DeepSeek takes it: `thinking {type: enabled}` and `output_config {effort}`.
+    OutputConfig,
+}
+
 /// A model of the catalog. The catalog is advisory: other ids pass through.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ChatModel {
+pub struct ProviderModel {
     /// The id that is sent.
     pub id: String,
     /// The name that is shown; `None` shows the id.
@@ -66,16 +81,22 @@ pub struct ChatModel {
     /// Output limit in tokens; `None` takes the provider's default.
     #[serde(default)]
     pub max_tokens: Option<u64>,
+    /// Whether images may be sent.
+    #[serde(default)]
+    pub accepts_images: bool,
+    /// What its tokens cost; `None` when that is not known.
+    #[serde(default)]
+    pub prices: Option<Prices>,
 }
 
-/// Everything a [`ChatProvider`](super::ChatProvider) is made from.
+/// Everything a [`HttpProvider`](super::HttpProvider) is made from.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ChatConfig {
+pub struct ProviderConfig {
     /// Route id.
     pub id: String,
     /// Name for people.
     pub name: String,
-    /// Taken as it is, but for slashes at its end; `/chat/completions` is appended.
+    /// Taken as it is, but for slashes at its end; the protocol's path is appended.
     pub base_url: String,
     /// The key, when there is one.
     pub api_key: Option<ApiKey>,
@@ -84,13 +105,15 @@ pub struct ChatConfig {
     /// The `user-agent` header.
     pub user_agent: String,
     /// The catalog, in the order it is listed.
-    pub models: Vec<ChatModel>,
+    pub models: Vec<ProviderModel>,
     /// Window in tokens of models that name none.
     pub default_context_window: Option<u64>,
     /// Output limit in tokens when neither the caller nor the model names one.
     pub max_tokens: Option<u64>,
-    /// Effort ids on offer (`off` and wire values); empty sends neither `thinking` nor `reasoning_effort`.
+    /// Effort ids on offer (`off` and wire values); empty asks for none.
     pub efforts: Vec<String>,
+    /// How an effort is asked for.
+    pub effort_style: EffortStyle,
     /// The effort when the caller names none.
     pub effort: Option<String>,
     /// Whether thinking is fixed.
@@ -105,7 +128,7 @@ pub struct ChatConfig {
     pub settle_timeout_ms: u64,
 }
 
-impl ChatConfig {
+impl ProviderConfig {
     /// A provider of the given id and name at a base URL: keyless, without catalog, with the usual limits.
     pub fn new(id: impl Into<String>, name: impl Into<String>, base_url: impl Into<String>) -> Self {
         Self {
@@ -119,6 +142,7 @@ impl ChatConfig {
             default_context_window: None,
             max_tokens: None,
             efforts: Vec::new(),
+            effort_style: EffortStyle::default(),
             effort: None,
             thinking: None,
             idle_timeout_ms: DEFAULT_IDLE_TIMEOUT_MS,
@@ -129,7 +153,7 @@ impl ChatConfig {
     }
 
     /// Puts in what was configured; what was not stays.
-    pub fn apply(&mut self, overrides: ChatOverrides) {
+    pub fn apply(&mut self, overrides: ProviderOverrides) {
         fn set<T>(field: &mut T, value: Option<T>) {
             if let Some(value) = value {
                 *field = value;
@@ -138,6 +162,8 @@ impl ChatConfig {
         set(&mut self.base_url, overrides.base_url);
         set(&mut self.user_agent, overrides.user_agent);
         set(&mut self.models, overrides.models);
+        set(&mut self.efforts, overrides.efforts);
+        set(&mut self.effort_style, overrides.effort_style);
         set(&mut self.idle_timeout_ms, overrides.idle_timeout_ms);
         set(&mut self.content_timeout_ms, overrides.content_timeout_ms);
         set(&mut self.connect_timeout_ms, overrides.connect_timeout_ms);
@@ -148,6 +174,48 @@ impl ChatConfig {
         self.max_tokens = overrides.max_tokens.or(self.max_tokens);
         self.effort = overrides.effort.or(self.effort.take());
         self.thinking = overrides.thinking.or(self.thinking);
+    }
+
+    /// The key in the variable that is named for it, unless there is one already.
+    pub(crate) fn take_key(&mut self, env: impl Fn(&str) -> Option<String>) {
+        if self.api_key.is_none() {
+            let value = self.key_variable.as_deref().and_then(env);
+            self.api_key = value.as_deref().and_then(ApiKey::new);
+        }
+    }
+
+    /// Whether a model is shown images.
+    pub(crate) fn accepts_images(&self, model: &str) -> bool {
+        self.models.iter().any(|known| known.id == model && known.accepts_images)
+    }
+
+    /// The output limit of a call.
+    pub(crate) fn max_tokens_for(&self, call: &CallConfig) -> Option<u64> {
+        let catalog = self.models.iter().find(|model| model.id == call.model);
+        call.max_tokens.or(catalog.and_then(|model| model.max_tokens)).or(self.max_tokens)
+    }
+
+    /// The effort of a call, when it has one.
+    ///
+    /// # Errors
+    /// [`ModelError::UnsupportedEffort`] when it is not on offer.
+    pub(crate) fn effort_for<'a>(&self, call: &'a CallConfig) -> Result<Option<Cow<'a, str>>, ModelError> {
+        let asked = call.reasoning_effort.as_deref().map(Cow::Borrowed);
+        let Some(effort) = asked.or_else(|| self.default_effort().map(Cow::Owned)) else { return Ok(None) };
+        let offered = self.offered_efforts();
+        if !offered.iter().any(|id| *id == effort) {
+            let model = call.model.clone();
+            return Err(ModelError::UnsupportedEffort { model, effort: effort.into_owned(), offered });
+        }
+        Ok(Some(effort))
+    }
+
+    /// That a request cannot be written.
+    pub(crate) fn unwritable(&self, error: &serde_json::Error) -> ModelError {
+        ModelError::Unusable {
+            provider: self.id.clone(),
+            reason: format!("the request cannot be written as JSON: {error}"),
+        }
     }
 
     /// The effort ids that may be asked for.
@@ -167,9 +235,9 @@ impl ChatConfig {
     }
 }
 
-/// What a person may configure of a provider; `None` keeps its default. See [`ChatConfig`] for the meanings.
+/// What a person may configure of a provider; `None` keeps its default. See [`ProviderConfig`] for the meanings.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ChatOverrides {
+pub struct ProviderOverrides {
     /// Base URL.
     pub base_url: Option<String>,
     /// The key itself; goes before the variable.
@@ -179,11 +247,15 @@ pub struct ChatOverrides {
     /// The `user-agent` header.
     pub user_agent: Option<String>,
     /// Replaces the catalog.
-    pub models: Option<Vec<ChatModel>>,
+    pub models: Option<Vec<ProviderModel>>,
     /// Window in tokens of models that name none.
     pub default_context_window: Option<u64>,
     /// Output limit in tokens.
     pub max_tokens: Option<u64>,
+    /// Effort ids on offer.
+    pub efforts: Option<Vec<String>>,
+    /// How an effort is asked for.
+    pub effort_style: Option<EffortStyle>,
     /// The effort when the caller names none.
     pub effort: Option<String>,
     /// Whether thinking is fixed.
@@ -214,7 +286,7 @@ mod tests {
 
     #[test]
     fn fixed_thinking_leaves_one_effort() {
-        let mut config = ChatConfig::new("a", "A", "http://h");
+        let mut config = ProviderConfig::new("a", "A", "http://h");
         config.efforts = vec!["off".into(), "high".into()];
         config.effort = Some("high".into());
         assert_eq!(config.default_effort().as_deref(), Some("high"));
