@@ -2,6 +2,8 @@
 //! spec 1.13).
 
 mod encoding;
+mod export;
+mod fork;
 mod frames;
 mod journal;
 mod key;
@@ -9,6 +11,7 @@ mod lines;
 mod list;
 mod lock;
 mod open;
+mod prefix;
 mod publish;
 mod reader;
 
@@ -21,6 +24,7 @@ use lorimer_protocol::{SessionHeader, SessionId};
 use thiserror::Error;
 
 pub use encoding::Compression;
+pub use fork::{ForkError, ForkPoint, RepairError, Repaired};
 pub use key::project_key;
 pub use list::SessionSummary;
 pub use open::{Inspection, Open, OpenError, Problem};
@@ -28,7 +32,7 @@ pub use reader::Events;
 
 use self::encoding::LogFile;
 use crate::fold::Log;
-use crate::live::{Session, now_ms};
+use crate::live::Session;
 
 /// The lock's file name, beside the log.
 const LOCK_FILE: &str = "session.lock";
@@ -105,9 +109,7 @@ impl Store {
     /// # Errors
     /// When no thread can be started.
     pub fn create(&self, cwd: &Path) -> Result<Arc<Session>, StoreError> {
-        let id = SessionId(uuid::Uuid::new_v4().to_string());
-        let created_at = u64::try_from(now_ms()).unwrap_or(0);
-        self.create_with(SessionHeader::new(id, created_at, Some(cwd.to_string_lossy().into_owned())))
+        self.create_with(self.fresh_header(Some(cwd.to_string_lossy().into_owned())))
     }
 
     /// A new session with this header.
