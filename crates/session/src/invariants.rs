@@ -26,8 +26,9 @@ pub fn check_invariants<'a>(events: impl IntoIterator<Item = &'a Event>) -> Vec<
     checker.violations
 }
 
+/// Checks events one by one.
 #[derive(Default)]
-struct Checker {
+pub(crate) struct Checker {
     last_turn: u64,
     open_turn: Option<u64>,
     last_step: u64,
@@ -38,7 +39,12 @@ struct Checker {
 }
 
 impl Checker {
-    fn check(&mut self, event: &Event) {
+    /// What was found since this was last asked.
+    pub(crate) fn take_violations(&mut self) -> Vec<Violation> {
+        std::mem::take(&mut self.violations)
+    }
+
+    pub(crate) fn check(&mut self, event: &Event) {
         let payload = match event.payload() {
             Ok(payload) => payload,
             Err(error) => return self.report(event, error.to_string()),

@@ -35,6 +35,6 @@ pub use invariants::{Violation, check_invariants};
 pub use journal::{Journal, JournalError, MemoryJournal};
 pub use live::{AppendError, Session};
 pub use store::{
-    Compression, Events, ForkError, ForkPoint, Inspection, Open, OpenError, Problem, RepairError, Repaired,
-    SessionSummary, Store, StoreError, StoreOptions, project_key,
+    Compression, Events, ForkError, ForkPoint, ImportError, Imported, Inspection, Open, OpenError, Problem,
+    RepairError, Repaired, SessionSummary, Store, StoreError, StoreOptions, project_key,
 };

@@ -5,6 +5,7 @@ mod encoding;
 mod export;
 mod fork;
 mod frames;
+mod import;
 mod journal;
 mod key;
 mod lines;
@@ -25,6 +26,7 @@ use thiserror::Error;
 
 pub use encoding::Compression;
 pub use fork::{ForkError, ForkPoint, RepairError, Repaired};
+pub use import::{ImportError, Imported};
 pub use key::project_key;
 pub use list::SessionSummary;
 pub use open::{Inspection, Open, OpenError, Problem};
