@@ -217,7 +217,7 @@ fn log(header: &str, rows: &[Value]) -> String {
     text
 }
 
-fn turn(turn: u64, reason: Value) -> [Value; 2] {
+fn turn(turn: u64, reason: &Value) -> [Value; 2] {
     [
         json!({"type": "turn/start", "data": {"turn": turn, "trigger": "user"}}),
         json!({"type": "turn/end", "data": {"turn": turn, "reason": reason}}),
@@ -241,7 +241,7 @@ fn older_shapes_are_brought_into_todays() {
     for (at, reason) in
         [json!({"kind": "aborted"}), json!({"kind": "disposed"}), old_error, failure].into_iter().enumerate()
     {
-        rows.extend(turn(at as u64 + 1, reason));
+        rows.extend(turn(at as u64 + 1, &reason));
     }
     let imported = home.import(&log(HEADER, &rows)).expect("imported");
     assert_eq!((imported.id.as_str(), imported.events), ("old", rows.len() as u64));

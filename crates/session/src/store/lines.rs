@@ -198,3 +198,36 @@ impl FrameLines {
 fn too_long(limit: u64) -> NextLine {
     NextLine::Damaged(format!("a line is longer than {limit} bytes"))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn lines(bytes: &[u8], compression: Compression, limits: Limits) -> LogLines {
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(bytes).expect("written");
+        LogLines::new(file, compression, limits, 16).expect("opens")
+    }
+
+    #[test]
+    fn limits_hold_for_lines_and_for_the_whole() {
+        let limits = Limits { line_bytes: 10, total_bytes: 30 };
+        let text = format!("{}\n{}\n", "a".repeat(10), "b".repeat(11));
+        for compression in [Compression::None, Compression::Zstd] {
+            let bytes = |text: &str| match compression {
+                Compression::None => text.as_bytes().to_vec(),
+                Compression::Zstd => zstd::encode_all(text.as_bytes(), 1).expect("a frame"),
+            };
+            let mut line = Vec::new();
+            let mut read = lines(&bytes(&text), compression, limits);
+            assert_eq!(read.next(&mut line).expect("reads"), NextLine::Line);
+            assert_eq!(read.next(&mut line).expect("reads"), too_long(10));
+            let mut read = lines(&bytes(&"1234567\n".repeat(9)), compression, limits);
+            let ends = std::iter::from_fn(|| Some(read.next(&mut line).expect("reads")));
+            let good = ends.take_while(|next| *next == NextLine::Line).count();
+            assert_eq!(good, 3, "{compression:?}");
+        }
+    }
+}
