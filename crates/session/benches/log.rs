@@ -14,11 +14,11 @@ use std::path::Path;
 use std::time::Instant;
 
 use lorimer_protocol::{
-    AssistantChunk, AssistantMessage, ContentBlock, Draft, Extra, Message, Role, SessionHeader, Source,
-    StepEnd, StepStart, StreamChunk, ToolCall, ToolResult, ToolResultBlock, TurnEnd, TurnEndReason,
-    TurnStart,
+    AssistantChunk, AssistantMessage, ContentBlock, Draft, Extra, Message, Role, SessionHeader, SessionTitle,
+    Source, StepEnd, StepStart, StreamChunk, TitleSource, ToolCall, ToolResult, ToolResultBlock, TurnEnd,
+    TurnEndReason, TurnStart,
 };
-use lorimer_session::{Compression, ForkPoint, Session, Store, StoreOptions};
+use lorimer_session::{Compression, ForkPoint, Session, SessionSummary, Store, StoreOptions};
 use serde_json::json;
 
 const APPENDED_EVENTS: u64 = 500_000;
@@ -105,23 +105,40 @@ fn large_log(home: &Path, compression: Compression, step: &dyn Fn(&Session, u64)
     }
 }
 
-/// Sessions of some 200 KB each.
+/// Sessions of some 200 KB each, with a title at the end.
 fn list_many(home: &Path, compression: Compression) {
     let store = Store::new(home, StoreOptions { sync: false, compression, ..StoreOptions::default() });
     let session = store.create(Path::new("/w")).expect("created");
+    let flush = || runtime().block_on(session.flush()).expect("saved");
     session.append(Draft::new(&TurnStart { turn: 1 })).expect("fits");
     let user = Message::user_text("u1", "what is wanted", Source::user());
     session.append(Draft::new(&user).on_surface()).expect("fits");
-    (1..=8).for_each(|step| streamed_step(&session, step));
+    flush();
+    let mut word = 1_u64;
+    for step in 1..=20 {
+        session.append(Draft::new(&StepStart { turn: 1, step })).expect("fits");
+        let words: String = std::iter::repeat_with(|| {
+            word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            format!("{:x} ", word >> 48)
+        })
+        .take(2_000)
+        .collect();
+        call_with_result(&session, step, &words, json!(null));
+        session.append(Draft::new(&StepEnd { turn: 1, step })).expect("fits");
+        flush();
+    }
     session.append(Draft::new(&TurnEnd { turn: 1, reason: TurnEndReason::Completed })).expect("fits");
-    runtime().block_on(session.flush()).expect("saved");
+    let title = SessionTitle { title: "a title".into(), message_seqs: vec![1], source: TitleSource::User };
+    session.append(Draft::new(&title)).expect("fits");
+    flush();
     for _ in 1..LISTED_SESSIONS {
         store.fork(session.id(), ForkPoint::End).expect("forked");
     }
     let started = Instant::now();
     let listed = store.list();
     let took = started.elapsed().as_secs_f64();
-    assert!(listed.iter().all(|summary| summary.first_user_text.is_some()));
+    let whole = |summary: &SessionSummary| summary.first_user_text.is_some() && summary.title.is_some();
+    assert!(listed.iter().all(whole));
     println!(
         "  list {} sessions of {} KiB: {:.1} ms",
         listed.len(),

@@ -9,6 +9,8 @@
 //! - One writer a session, held by an OS lock that dies with its process.
 //! - [`Session::flush`] returns only after everything appended before it is on disk.
 //! - A log that cannot be interpreted with certainty opens read-only and says why.
+//! - A fork, a repair or an import reads its origin without changing it, and is seen only when it is whole.
+//! - Logs are read in either encoding, plain or in Zstandard frames; [`StoreOptions::compression`] is for new ones.
 //! - Memory is bounded by what is still visible: the surface and the projections, not the events.
 //!
 //! ```

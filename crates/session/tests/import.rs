@@ -201,6 +201,31 @@ fn what_has_no_place_is_kept_and_nested_calls_get_our_names() {
     assert!(!events.iter().any(|event| event.kind.contains("ptc")));
 }
 
+#[test]
+fn a_log_of_format_4_that_ends_anywhere_opens_with_its_calls_answered() {
+    let packed = std::fs::read(fixtures("dsh-v4").join("tools.v4.jsonl.zstd")).expect("there");
+    let text = String::from_utf8(zstd::decode_all(packed.as_slice()).expect("frames")).expect("text");
+    let home = home(Compression::None);
+    for (end, _) in text.match_indices('\n') {
+        let imported = home.import(&text[..=end]).expect("imported");
+        assert_paired(&home.messages(&imported));
+        assert_eq!(check_invariants(&home.events(&imported)), [], "cut at {end}");
+    }
+}
+
+#[test]
+fn an_exported_session_comes_back_as_it_was() {
+    let home = home(Compression::Zstd);
+    let (imported, before) = imported_format4(&home, "code.v4.jsonl.zstd");
+    let mut exported = Vec::new();
+    home.store.export(&imported.id, &mut exported).expect("exported");
+    let elsewhere = self::home(Compression::None);
+    let again = elsewhere.store.import(&home.write(&exported), None).expect("imported");
+    assert_eq!((&again.id, again.format, again.notes.len()), (&imported.id, 0, 0));
+    let rows = |events: &[Event]| events.iter().map(Event::to_json).collect::<Vec<_>>();
+    assert_eq!(rows(&elsewhere.events(&again)), rows(&before));
+}
+
 const HEADER: &str =
     r#"{"type":"session","version":0,"id":"old","createdAt":7,"cwd":"/w","delegationDepth":0}"#;
 const HEADER_4: &str = r#"{"type":"session","version":4,"id":"four","createdAt":7,"cwd":"/w","isSeeded":true,"delegationDepth":0}"#;

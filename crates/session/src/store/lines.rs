@@ -165,8 +165,7 @@ impl FrameLines {
                 Fill::FrameEnd if line.is_empty() => self.recovered.clear(),
                 Fill::FrameEnd => {
                     return Ok(NextLine::Damaged(
-                        "corrupt Zstandard session log: complete frame contains a torn JSONL record"
-                            .to_owned(),
+                        "complete Zstandard frame contains a torn JSONL record".to_owned(),
                     ));
                 }
                 Fill::End => return Ok(NextLine::End),

@@ -12,8 +12,8 @@ use super::StoreOptions;
 use super::encoding::{LogFile, RowEncoder};
 use super::lock::{LockError, SessionLock};
 
-/// Lines of one batch, in bytes, when a log is written in one go.
-const BATCH_BYTES: usize = 256 * 1024;
+/// Lines of one batch, in bytes, when a log is written in one go: small enough for a list to decode the last one.
+const BATCH_BYTES: usize = 32 * 1024;
 /// Events that wait to be packed into rows together.
 const BATCH_EVENTS: usize = 4096;
 

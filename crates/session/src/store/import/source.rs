@@ -56,10 +56,11 @@ impl Source {
         let read_error =
             |error: std::io::Error| ImportError::Read { path: path.to_owned(), why: error.to_string() };
         let not_a_log = |why: &str| ImportError::NotALog { path: path.to_owned(), why: why.to_owned() };
-        let mut file = File::open(path).map_err(read_error)?;
-        if !file.metadata().map_err(read_error)?.is_file() {
+        // Before it is opened: opening a pipe waits for a writer.
+        if !std::fs::metadata(path).map_err(read_error)?.is_file() {
             return Err(not_a_log("it is not a file"));
         }
+        let mut file = File::open(path).map_err(read_error)?;
         let compression = compression_of(&mut file).map_err(read_error)?;
         let limits = Limits { line_bytes: MAX_LINE_BYTES, total_bytes: MAX_LOG_BYTES };
         let mut lines = LogLines::new(file, compression, limits, BUFFER_BYTES).map_err(read_error)?;
