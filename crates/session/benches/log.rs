@@ -5,9 +5,9 @@
 //! cargo bench -p lorimer-session
 //! ```
 //!
-//! Prints appended events a second without sync, flushes a second with sync, the time and memory that opening and
-//! forking a log of 100 MB takes in either encoding, and the time that a list of 300 sessions takes. Figures go to
-//! `docs/performance.md`.
+//! Prints appended events a second without sync, flushes a second with sync, the time and memory that opening, forking
+//! and importing a log of 100 MB takes in either encoding, and the time that a list of 300 sessions takes. Figures go
+//! to `docs/performance.md`.
 
 use std::io::Write;
 use std::path::Path;
@@ -18,7 +18,7 @@ use lorimer_protocol::{
     Source, StepEnd, StepStart, StreamChunk, TitleSource, ToolCall, ToolResult, ToolResultBlock, TurnEnd,
     TurnEndReason, TurnStart,
 };
-use lorimer_session::{Compression, ForkPoint, Session, SessionSummary, Store, StoreOptions};
+use lorimer_session::{Compression, ForkPoint, Log, Session, SessionSummary, Store, StoreOptions};
 use serde_json::json;
 
 const APPENDED_EVENTS: u64 = 500_000;
@@ -27,17 +27,13 @@ const LOG_BYTES: u64 = 100 * 1024 * 1024;
 
 const LISTED_SESSIONS: usize = 300;
 
-/// Set for the process that opens a log and tells how much memory that took.
-const OPEN_VARIABLE: &str = "LORIMER_BENCH_OPEN";
-/// Set for the process that forks a log and tells how much memory that took.
-const FORK_VARIABLE: &str = "LORIMER_BENCH_FORK";
+/// Set for a process that does one thing with a log and tells how much memory that took: what, and the log's home.
+const TASK_VARIABLE: &str = "LORIMER_BENCH_TASK";
+const HOME_VARIABLE: &str = "LORIMER_BENCH_HOME";
 
 fn main() {
-    if let Some(home) = std::env::var_os(OPEN_VARIABLE) {
-        return open_and_tell(Path::new(&home));
-    }
-    if let Some(home) = std::env::var_os(FORK_VARIABLE) {
-        return fork_and_tell(Path::new(&home));
+    if let (Some(task), Some(home)) = (std::env::var_os(TASK_VARIABLE), std::env::var_os(HOME_VARIABLE)) {
+        return do_and_tell(&task.to_string_lossy(), Path::new(&home));
     }
     let dir = tempfile::tempdir().expect("a directory");
     append_without_sync(dir.path());
@@ -97,11 +93,12 @@ fn flush_with_sync(dir: &Path) {
 fn large_log(home: &Path, compression: Compression, step: &dyn Fn(&Session, u64)) {
     write_log(home, compression, step);
     let name = home.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    for (task, variable) in [("open", OPEN_VARIABLE), ("fork", FORK_VARIABLE)] {
+    for task in ["open", "fork", "import"] {
         print!("  {task} {name} log: ");
         std::io::stdout().flush().expect("written");
         let program = std::env::current_exe().expect("a program");
-        std::process::Command::new(program).env(variable, home).status().expect("ran");
+        let mut command = std::process::Command::new(program);
+        command.env(TASK_VARIABLE, task).env(HOME_VARIABLE, home).status().expect("ran");
     }
 }
 
@@ -148,26 +145,21 @@ fn list_many(home: &Path, compression: Compression) {
 }
 
 /// In a process of its own, so that nothing else is counted.
-fn fork_and_tell(home: &Path) {
-    let store = store(home, false);
-    let started = Instant::now();
-    store.fork(&"bench".into(), ForkPoint::End).expect("forked");
-    let took = started.elapsed().as_secs_f64();
-    println!("{took:.3} s, {:.1} MiB at the peak", resident_kib("VmHWM") as f64 / 1024.0);
-}
-
-/// In a process of its own, so that nothing else is counted.
-fn open_and_tell(home: &Path) {
+fn do_and_tell(task: &str, home: &Path) {
     let store = store(home, false);
     let id = "bench".into();
-    let size = std::fs::metadata(store.path(&id).expect("there")).expect("there").len();
+    let path = store.path(&id).expect("there");
     let started = Instant::now();
-    let opened = store.open(&id).expect("opens");
+    let events = match task {
+        "open" => store.open(&id).expect("opens").session.with_log(Log::next_seq),
+        "fork" => store.fork(&id, ForkPoint::End).map(|_| 0).expect("forked"),
+        _ => store.import(&path, None).expect("imported").events,
+    };
     let took = started.elapsed().as_secs_f64();
+    let size = std::fs::metadata(path).expect("there").len();
     println!(
-        "{} MiB and {} events in {took:.3} s, {:.1} MiB at the peak",
+        "{} MiB ({events} events) in {took:.3} s, {:.1} MiB at the peak",
         size / 1024 / 1024,
-        opened.session.with_log(|log| log.next_seq()),
         resident_kib("VmHWM") as f64 / 1024.0,
     );
 }

@@ -16,6 +16,8 @@ use super::lock::{LockError, SessionLock};
 const BATCH_BYTES: usize = 32 * 1024;
 /// Events that wait to be packed into rows together.
 const BATCH_EVENTS: usize = 4096;
+/// Payloads of the events that wait, in bytes.
+const WAITING_BYTES: usize = 512 * 1024;
 
 /// A log that nobody sees before [`NewLog::publish`]; dropped before that, it leaves nothing behind.
 pub(super) struct NewLog {
@@ -26,6 +28,7 @@ pub(super) struct NewLog {
     lock: Option<SessionLock>,
     encoder: RowEncoder,
     events: Vec<Arc<Event>>,
+    event_bytes: usize,
     lines: Vec<u8>,
     length: u64,
     sync: bool,
@@ -58,6 +61,7 @@ impl NewLog {
             lock: Some(lock),
             encoder: RowEncoder::new(options.compression, options.pack_chunks),
             events: Vec::new(),
+            event_bytes: 0,
             lines: Vec::new(),
             length: 0,
             sync: options.sync,
@@ -77,8 +81,10 @@ impl NewLog {
 
     /// Adds one event.
     pub fn push(&mut self, event: Arc<Event>) -> std::io::Result<()> {
+        self.event_bytes += event.data.get().len();
         self.events.push(event);
-        if self.events.len() >= BATCH_EVENTS {
+        // Chunk events are short once they are packed, so their number counts as well as their bytes.
+        if self.events.len() >= BATCH_EVENTS || self.event_bytes >= WAITING_BYTES {
             self.end_batch_when_full()?;
         }
         Ok(())
@@ -114,6 +120,7 @@ impl NewLog {
     fn encode_events(&mut self) {
         self.encoder.lines(&mut self.lines, &self.events);
         self.events.clear();
+        self.event_bytes = 0;
     }
 
     fn end_batch_when_full(&mut self) -> std::io::Result<()> {
