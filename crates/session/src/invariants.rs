@@ -73,7 +73,11 @@ impl Checker {
 
     fn turn_start(&mut self, event: &Event, turn: u64) {
         self.require(event, self.open_turn.is_none(), "a turn is open already");
-        self.require(event, turn == self.last_turn + 1, "turn number must be the last plus one");
+        self.require(
+            event,
+            turn == self.last_turn.saturating_add(1),
+            "turn number must be the last plus one",
+        );
         (self.last_turn, self.open_turn, self.last_step) = (turn, Some(turn), 0);
     }
 
@@ -86,7 +90,11 @@ impl Checker {
     fn step_start(&mut self, event: &Event, turn: u64, step: u64) {
         self.require(event, self.open_turn == Some(turn), "does not match the open turn");
         self.require(event, self.open_step.is_none(), "a step is open already");
-        self.require(event, step == self.last_step + 1, "step number must be the last plus one");
+        self.require(
+            event,
+            step == self.last_step.saturating_add(1),
+            "step number must be the last plus one",
+        );
         (self.last_step, self.open_step) = (step, Some(step));
         self.called.clear();
         self.answered.clear();

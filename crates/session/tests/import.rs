@@ -378,6 +378,34 @@ fn a_bomb_is_refused_without_being_held() {
     home.store.open(&imported.id).expect("opens");
 }
 
+#[test]
+fn numbers_at_their_ends_do_not_overflow() {
+    let home = home(Compression::None);
+    let reply = |turn: u64, step: u64| {
+        let usage = json!({"inputTokens": u64::MAX, "outputTokens": u64::MAX, "cacheReadTokens": u64::MAX});
+        let stream = json!([{"type": "text-chunks", "time0": i64::MIN, "index": 0, "dt": [i64::MAX, i64::MAX, i64::MIN], "texts": ["a", "b", "c", "d", "e"]}]);
+        json!({"type": "assistant/message", "surfaceOp": "append", "data": {"turn": turn, "step": step, "stream": stream, "usage": usage,
+            "message": {"role": "assistant", "content": [], "source": {"kind": "model", "provider": "p", "model": "m"}, "id": "a"}}})
+    };
+    let splice = |start: u64, removed: u64| json!({"type": "agent/inbox/spliced", "data": {"target": "next-turn", "start": start, "removedCount": removed, "inserted": []}});
+    let rows = [
+        json!({"type": "turn/start", "data": {"turn": u64::MAX}}),
+        json!({"type": "step/start", "data": {"turn": u64::MAX, "step": u64::MAX}}),
+        reply(u64::MAX, u64::MAX),
+        reply(u64::MAX, u64::MAX),
+        splice(u64::MAX, u64::MAX),
+        splice(0, u64::MAX),
+        splice(1, u64::MAX),
+        json!({"type": "step/start", "data": {"turn": u64::MAX, "step": 1}}),
+        json!({"type": "turn/start", "data": {"turn": 1}}),
+    ];
+    for header in [HEADER, HEADER_4] {
+        let imported = home.import(&log(header, &rows)).expect("imported");
+        home.store.open(&imported.id).expect("opens");
+        home.store.fork(&imported.id, lorimer_session::ForkPoint::End).expect("the opening closed its turn");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 

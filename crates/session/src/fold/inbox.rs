@@ -43,17 +43,22 @@ impl Inbox {
             InboxTarget::NextTurn => &mut self.next_turn,
             InboxTarget::NextStep => &mut self.next_step,
         };
-        list.drain(start..end);
-        for message in &splice.inserted {
-            if self.contains(&message.id) {
-                return Err(format!("message \"{}\" is already pending", message.id));
-            }
-        }
+        let removed: Vec<_> = list.drain(start..end).collect();
+        let pending = splice.inserted.iter().find(|message| self.contains(&message.id));
+        let refused = pending.map(|message| format!("message \"{}\" is already pending", message.id));
         let list = match splice.target {
             InboxTarget::NextTurn => &mut self.next_turn,
             InboxTarget::NextStep => &mut self.next_step,
         };
-        list.splice(start..start, splice.inserted);
-        Ok(())
+        match refused {
+            Some(why) => {
+                list.splice(start..start, removed);
+                Err(why)
+            }
+            None => {
+                list.splice(start..start, splice.inserted);
+                Ok(())
+            }
+        }
     }
 }

@@ -11,6 +11,8 @@ const OUT_BYTES: usize = 128 * 1024;
 pub(super) const MAGIC: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
 /// How many places that look like a frame's beginning are tried after a broken one.
 const MAX_CANDIDATES: usize = 64;
+/// How much of a frame is decoded to tell whether it is whole, in bytes: one that is good for so long counts as whole.
+pub(super) const MAX_PROBED_BYTES: u64 = 64 * 1024 * 1024;
 /// Read-ahead while looking for a later frame.
 const SEARCH_BYTES: usize = 64 * 1024;
 
@@ -135,10 +137,11 @@ fn is_whole_frame(mut file: &File, start: u64) -> std::io::Result<bool> {
     file.seek(SeekFrom::Start(start))?;
     let mut frames = Frames::new(BufReader::new(file))?;
     let mut decoded = Vec::new();
-    let mut is_text = None;
-    loop {
+    let (mut is_text, mut probed) = (None, 0);
+    while probed < MAX_PROBED_BYTES {
         match frames.fill(&mut decoded)? {
             Fill::Data => {
+                probed += decoded.len() as u64;
                 is_text.get_or_insert(decoded.starts_with(b"{"));
                 if is_text == Some(false) {
                     return Ok(false);
@@ -149,6 +152,7 @@ fn is_whole_frame(mut file: &File, start: u64) -> std::io::Result<bool> {
             Fill::End | Fill::Broken(_) => return Ok(false),
         }
     }
+    Ok(true)
 }
 
 /// The last bytes of a compressed log, decoded from the first whole frame in them.

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 
 use super::encoding::Compression;
-use super::frames::{Fill, Frames, frame_follows};
+use super::frames::{Fill, Frames, MAX_PROBED_BYTES, frame_follows};
 
 /// Read-ahead of a log.
 pub(super) const BUFFER_BYTES: usize = 256 * 1024;
@@ -182,15 +182,17 @@ impl FrameLines {
     }
 
     fn rest_is_torn(&mut self) -> std::io::Result<bool> {
-        loop {
+        let mut probed = 0;
+        while probed < MAX_PROBED_BYTES {
             self.decoded.clear();
             self.position = 0;
             match self.frames.fill(&mut self.decoded)? {
-                Fill::Data => {}
+                Fill::Data => probed += self.decoded.len() as u64,
                 Fill::FrameEnd | Fill::End => return Ok(false),
                 Fill::Broken(why) => return Ok(self.broken(why)? == NextLine::Torn),
             }
         }
+        Ok(false)
     }
 }
 

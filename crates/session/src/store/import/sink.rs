@@ -15,6 +15,8 @@ use crate::store::publish::NewLog;
 const KEPT_TYPE: &str = "lorimer/imported";
 /// Most notes that are kept.
 const MAX_NOTES: usize = 100;
+/// Latest and, negated, earliest time that an event may have, epoch milliseconds: JavaScript's largest safe integer.
+const MAX_TIME_MS: i64 = 9_007_199_254_740_991;
 /// Events that a log makes no sense without: one that does not fit is an error, not something to keep aside.
 const CORE: [&str; 8] = [
     "assistant/message",
@@ -65,6 +67,7 @@ impl Sink {
 
     /// Adds an event and returns its seq. One that is not understood is kept aside.
     pub fn emit(&mut self, draft: Draft, time: i64, original: &Original) -> Result<u64, String> {
+        let time = time.clamp(-MAX_TIME_MS, MAX_TIME_MS);
         if !draft.ignorable && !is_known_event_type(&draft.kind) {
             let aside = kept(self.format, original, &draft);
             return self.add(aside.into_event(self.next_seq(), time));

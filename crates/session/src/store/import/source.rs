@@ -16,9 +16,9 @@ use crate::store::frames::MAGIC;
 use crate::store::lines::{BUFFER_BYTES, Limits, LogLines, NextLine};
 
 /// Longest line that is read, in bytes.
-pub(super) const MAX_LINE_BYTES: u64 = 16 * 1024 * 1024;
-/// Most that a log may hold, in bytes, as it is after decompression.
-const MAX_LOG_BYTES: u64 = 4 * 1024 * 1024 * 1024;
+const MAX_LINE_BYTES: u64 = 16 * 1024 * 1024;
+/// Most that a log may hold, in bytes, as it is after decompression. What stays visible of it is held in memory.
+const MAX_LOG_BYTES: u64 = 1024 * 1024 * 1024;
 
 /// One event of a foreign log.
 pub(super) struct Row {
