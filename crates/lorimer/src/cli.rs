@@ -42,6 +42,11 @@ pub enum Command {
     /// Show which models are configured and what each provider needs
     #[command(after_help = "Example:\n  lorimer models")]
     Models(ModelsArgs),
+    /// Start a session that goes on from a point of another one; prints its id
+    #[command(
+        after_help = "Example:\n  lorimer run --session \"$(lorimer fork 3f2a --turn 2)\" \"try the other way\""
+    )]
+    Fork(ForkArgs),
     /// Show and change settings
     #[command(subcommand_negates_reqs = true, after_help = CONFIG_EXAMPLES)]
     Config(ConfigArgs),
@@ -69,6 +74,16 @@ const CONFIG_EXAMPLES: &str = "Examples:
   lorimer config get bash.timeout_ms
   lorimer config set model ollama/llama3.2
   lorimer config schema > settings.schema.json";
+
+/// `lorimer fork`
+#[derive(Debug, Args)]
+pub struct ForkArgs {
+    /// The session's id or its beginning
+    pub id: String,
+    /// Go on after this turn [default: the last one]
+    #[arg(long, value_name = "N")]
+    pub turn: Option<u64>,
+}
 
 /// `lorimer config`
 #[derive(Debug, Args)]
@@ -223,6 +238,33 @@ pub enum SessionsCommand {
         id: String,
         /// The new title
         title: String,
+    },
+    /// Keep what can be kept of a damaged session, as a new one; prints its id
+    #[command(after_help = "Example:\n  lorimer sessions repair 3f2a")]
+    Repair {
+        /// The session's id or its beginning
+        id: String,
+    },
+    /// Print a session's log as JSON lines
+    #[command(after_help = "Example:\n  lorimer sessions export 3f2a > session.jsonl")]
+    Export {
+        /// The session's id or its beginning
+        id: String,
+        /// jsonl
+        #[arg(long, default_value = "jsonl", value_parser = ["jsonl"])]
+        format: String,
+    },
+    /// Take in a log of the DeepSeek Harness (format 0 or 4, plain or zstd); prints the new session's id
+    #[command(
+        after_help = "Example:\n  lorimer sessions import ~/.dsh/sessions/--src--/1234/session.v4.jsonl.zstd"
+    )]
+    Import {
+        /// The log
+        #[arg(value_hint = ValueHint::FilePath)]
+        path: PathBuf,
+        /// The workspace, for a log that names none
+        #[arg(short = 'C', long = "cd", value_name = "DIR", value_hint = ValueHint::DirPath)]
+        directory: Option<PathBuf>,
     },
     /// Delete a session with all its files
     #[command(after_help = "Example:\n  lorimer sessions delete 3f2a")]

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use lorimer_agent::{Agent, AgentOptions, InstructionOptions};
 use lorimer_model::{Difference, Provider, REPLAY_ROUTE, RetryPolicy, split_route};
 use lorimer_process::{Runner, Supervisor};
-use lorimer_session::{Session, Store, StoreOptions};
+use lorimer_session::{Compression, Session, Store, StoreOptions};
 use lorimer_toolbox::{
     BashOptions, BashTool, EditOptions, EditTool, GlobTool, GrepTool, ModeFence, ReadOptions, ReadTool,
     SearchOptions, TodoWriteTool, WriteFence, WriteOptions, WriteTool,
@@ -23,6 +23,11 @@ pub fn store(settings: &Settings, home: &Path) -> Store {
         write_delay_ms: settings.session_write_delay_ms,
         pack_chunks: settings.session_pack_chunks,
         sync: true,
+        compression: if settings.session_compression == "zstd" {
+            Compression::Zstd
+        } else {
+            Compression::None
+        },
     };
     Store::new(home, options)
 }

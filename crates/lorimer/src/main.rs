@@ -64,6 +64,7 @@ fn dispatch(cli: &Cli) -> Result<Exit, CommandError> {
         Command::Demo(args) => commands::demo::demo(args),
         Command::Sessions(command) => commands::sessions::sessions(command),
         Command::Models(args) => commands::models::models(args),
+        Command::Fork(args) => commands::sessions::fork(args),
         Command::Config(args) => commands::config::config(args),
         Command::Login(args) => commands::login::login(args),
         Command::Trust(args) => commands::trust::trust(args),

@@ -5,37 +5,46 @@
 //! cargo bench -p lorimer-session
 //! ```
 //!
-//! Prints appended events a second without sync, flushes a second with sync, and the time and memory that opening a
-//! log of 100 MB takes. Figures go to `docs/performance.md`.
+//! Prints appended events a second without sync, flushes a second with sync, the time and memory that opening, forking
+//! and importing a log of 100 MB takes in either encoding, and the time that a list of 300 sessions takes. Figures go
+//! to `docs/performance.md`.
 
 use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
 
 use lorimer_protocol::{
-    AssistantChunk, AssistantMessage, ContentBlock, Draft, Extra, Message, Role, SessionHeader, Source,
-    StepEnd, StepStart, StreamChunk, ToolCall, ToolResult, ToolResultBlock, TurnEnd, TurnEndReason,
-    TurnStart,
+    AssistantChunk, AssistantMessage, ContentBlock, Draft, Extra, Message, Role, SessionHeader, SessionTitle,
+    Source, StepEnd, StepStart, StreamChunk, TitleSource, ToolCall, ToolResult, ToolResultBlock, TurnEnd,
+    TurnEndReason, TurnStart,
 };
-use lorimer_session::{Session, Store, StoreOptions};
+use lorimer_session::{Compression, ForkPoint, Log, Session, SessionSummary, Store, StoreOptions};
 use serde_json::json;
 
 const APPENDED_EVENTS: u64 = 500_000;
 const SYNCED_FLUSHES: u64 = 2_000;
 const LOG_BYTES: u64 = 100 * 1024 * 1024;
 
-/// Set for the process that opens a log and tells how much memory that took.
-const OPEN_VARIABLE: &str = "LORIMER_BENCH_OPEN";
+const LISTED_SESSIONS: usize = 300;
+
+/// Set for a process that does one thing with a log and tells how much memory that took: what, and the log's home.
+const TASK_VARIABLE: &str = "LORIMER_BENCH_TASK";
+const HOME_VARIABLE: &str = "LORIMER_BENCH_HOME";
 
 fn main() {
-    if let Some(home) = std::env::var_os(OPEN_VARIABLE) {
-        return open_and_tell(Path::new(&home));
+    if let (Some(task), Some(home)) = (std::env::var_os(TASK_VARIABLE), std::env::var_os(HOME_VARIABLE)) {
+        return do_and_tell(&task.to_string_lossy(), Path::new(&home));
     }
     let dir = tempfile::tempdir().expect("a directory");
     append_without_sync(dir.path());
     flush_with_sync(dir.path());
-    open_large_log(dir.path(), "streamed", &|session, step| streamed_step(session, step));
-    open_large_log(dir.path(), "pruned", &|session, step| pruned_step(session, step));
+    for compression in [Compression::None, Compression::Zstd] {
+        println!("{compression:?}:");
+        let dir = dir.path().join(format!("{compression:?}"));
+        large_log(&dir.join("streamed"), compression, &|session, step| streamed_step(session, step));
+        large_log(&dir.join("pruned"), compression, &|session, step| pruned_step(session, step));
+        list_many(&dir.join("many"), compression);
+    }
 }
 
 fn runtime() -> tokio::runtime::Runtime {
@@ -81,48 +90,115 @@ fn flush_with_sync(dir: &Path) {
     println!("append and fdatasync: {:.3} ms a batch of one", took * 1000.0 / SYNCED_FLUSHES as f64);
 }
 
-fn open_large_log(dir: &Path, name: &str, step: &dyn Fn(&Session, u64)) {
-    let home = dir.join(name);
-    write_log(&home, step);
-    print!("open {name} log: ");
-    std::io::stdout().flush().expect("written");
-    let program = std::env::current_exe().expect("a program");
-    std::process::Command::new(program).env(OPEN_VARIABLE, &home).status().expect("ran");
+fn large_log(home: &Path, compression: Compression, step: &dyn Fn(&Session, u64)) {
+    write_log(home, compression, step);
+    let name = home.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    for task in ["open", "fork", "import"] {
+        print!("  {task} {name} log: ");
+        std::io::stdout().flush().expect("written");
+        let program = std::env::current_exe().expect("a program");
+        let mut command = std::process::Command::new(program);
+        command.env(TASK_VARIABLE, task).env(HOME_VARIABLE, home).status().expect("ran");
+    }
+}
+
+/// Sessions of some 200 KB each, with a title at the end.
+fn list_many(home: &Path, compression: Compression) {
+    let store = Store::new(home, StoreOptions { sync: false, compression, ..StoreOptions::default() });
+    let session = store.create(Path::new("/w")).expect("created");
+    let flush = || runtime().block_on(session.flush()).expect("saved");
+    session.append(Draft::new(&TurnStart { turn: 1 })).expect("fits");
+    let user = Message::user_text("u1", "what is wanted", Source::user());
+    session.append(Draft::new(&user).on_surface()).expect("fits");
+    flush();
+    let mut word = 1_u64;
+    for step in 1..=20 {
+        session.append(Draft::new(&StepStart { turn: 1, step })).expect("fits");
+        let words: String = std::iter::repeat_with(|| {
+            word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            format!("{:x} ", word >> 48)
+        })
+        .take(2_000)
+        .collect();
+        call_with_result(&session, step, &words, json!(null));
+        session.append(Draft::new(&StepEnd { turn: 1, step })).expect("fits");
+        flush();
+    }
+    session.append(Draft::new(&TurnEnd { turn: 1, reason: TurnEndReason::Completed })).expect("fits");
+    let title = SessionTitle { title: "a title".into(), message_seqs: vec![1], source: TitleSource::User };
+    session.append(Draft::new(&title)).expect("fits");
+    flush();
+    for _ in 1..LISTED_SESSIONS {
+        store.fork(session.id(), ForkPoint::End).expect("forked");
+    }
+    let started = Instant::now();
+    let listed = store.list();
+    let took = started.elapsed().as_secs_f64();
+    let whole = |summary: &SessionSummary| summary.first_user_text.is_some() && summary.title.is_some();
+    assert!(listed.iter().all(whole));
+    println!(
+        "  list {} sessions of {} KiB: {:.1} ms",
+        listed.len(),
+        listed[0].size_bytes / 1024,
+        took * 1000.0
+    );
 }
 
 /// In a process of its own, so that nothing else is counted.
-fn open_and_tell(home: &Path) {
+fn do_and_tell(task: &str, home: &Path) {
     let store = store(home, false);
     let id = "bench".into();
-    let size = std::fs::metadata(store.path(&id).expect("there")).expect("there").len();
+    let path = store.path(&id).expect("there");
     let started = Instant::now();
-    let opened = store.open(&id).expect("opens");
+    let events = match task {
+        "open" => store.open(&id).expect("opens").session.with_log(Log::next_seq),
+        "fork" => store.fork(&id, ForkPoint::End).map(|_| 0).expect("forked"),
+        _ => store.import(&path, None).expect("imported").events,
+    };
     let took = started.elapsed().as_secs_f64();
+    let size = std::fs::metadata(path).expect("there").len();
     println!(
-        "{} MiB and {} events in {took:.3} s, {:.1} MiB at the peak",
+        "{} MiB ({events} events) in {took:.3} s, {:.1} MiB at the peak",
         size / 1024 / 1024,
-        opened.session.with_log(|log| log.next_seq()),
         resident_kib("VmHWM") as f64 / 1024.0,
     );
 }
 
-fn write_log(home: &Path, step: &dyn Fn(&Session, u64)) {
+/// Steps until a plain log is of [`LOG_BYTES`]; as many when it is compressed.
+fn write_log(home: &Path, compression: Compression, step: &dyn Fn(&Session, u64)) {
     let header = SessionHeader::new("bench".into(), 0, Some("/w".into()));
-    let session = store(home, false).create_with(header).expect("created");
+    let options = StoreOptions { sync: false, compression, ..StoreOptions::default() };
+    let store = Store::new(home, options);
+    let session = store.create_with(header).expect("created");
     let runtime = runtime();
     session.append(Draft::new(&TurnStart { turn: 1 })).expect("fits");
-    let path = session.directory().expect("a folder").join("session.jsonl");
-    let mut number = 1;
-    loop {
+    let (mut number, mut written) = (1, 0);
+    while written < LOG_BYTES {
         step(&session, number);
         number += 1;
         runtime.block_on(session.flush()).expect("saved");
-        if std::fs::metadata(&path).is_ok_and(|metadata| metadata.len() >= LOG_BYTES) {
-            break;
+        if number % 50 == 0 {
+            let mut counted = Counter(0);
+            store.export(session.id(), &mut counted).expect("exported");
+            written = counted.0;
         }
     }
     session.append(Draft::new(&TurnEnd { turn: 1, reason: TurnEndReason::Completed })).expect("fits");
     runtime.block_on(session.flush()).expect("saved");
+}
+
+/// Counts what is written to it.
+struct Counter(u64);
+
+impl Write for Counter {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 /// A reply of many deltas and one read of 200 lines: what an ordinary session is made of.

@@ -26,8 +26,9 @@ pub fn check_invariants<'a>(events: impl IntoIterator<Item = &'a Event>) -> Vec<
     checker.violations
 }
 
+/// Checks events one by one.
 #[derive(Default)]
-struct Checker {
+pub(crate) struct Checker {
     last_turn: u64,
     open_turn: Option<u64>,
     last_step: u64,
@@ -38,7 +39,12 @@ struct Checker {
 }
 
 impl Checker {
-    fn check(&mut self, event: &Event) {
+    /// What was found since this was last asked.
+    pub(crate) fn take_violations(&mut self) -> Vec<Violation> {
+        std::mem::take(&mut self.violations)
+    }
+
+    pub(crate) fn check(&mut self, event: &Event) {
         let payload = match event.payload() {
             Ok(payload) => payload,
             Err(error) => return self.report(event, error.to_string()),
@@ -67,7 +73,11 @@ impl Checker {
 
     fn turn_start(&mut self, event: &Event, turn: u64) {
         self.require(event, self.open_turn.is_none(), "a turn is open already");
-        self.require(event, turn == self.last_turn + 1, "turn number must be the last plus one");
+        self.require(
+            event,
+            turn == self.last_turn.saturating_add(1),
+            "turn number must be the last plus one",
+        );
         (self.last_turn, self.open_turn, self.last_step) = (turn, Some(turn), 0);
     }
 
@@ -80,7 +90,11 @@ impl Checker {
     fn step_start(&mut self, event: &Event, turn: u64, step: u64) {
         self.require(event, self.open_turn == Some(turn), "does not match the open turn");
         self.require(event, self.open_step.is_none(), "a step is open already");
-        self.require(event, step == self.last_step + 1, "step number must be the last plus one");
+        self.require(
+            event,
+            step == self.last_step.saturating_add(1),
+            "step number must be the last plus one",
+        );
         (self.last_step, self.open_step) = (step, Some(step));
         self.called.clear();
         self.answered.clear();

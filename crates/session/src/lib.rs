@@ -9,6 +9,8 @@
 //! - One writer a session, held by an OS lock that dies with its process.
 //! - [`Session::flush`] returns only after everything appended before it is on disk.
 //! - A log that cannot be interpreted with certainty opens read-only and says why.
+//! - A fork, a repair or an import reads its origin without changing it, and is seen only when it is whole.
+//! - Logs are read in either encoding, plain or in Zstandard frames; [`StoreOptions::compression`] is for new ones.
 //! - Memory is bounded by what is still visible: the surface and the projections, not the events.
 //!
 //! ```
@@ -35,6 +37,6 @@ pub use invariants::{Violation, check_invariants};
 pub use journal::{Journal, JournalError, MemoryJournal};
 pub use live::{AppendError, Session};
 pub use store::{
-    Events, Inspection, Open, OpenError, Problem, SessionSummary, Store, StoreError, StoreOptions,
-    project_key,
+    Compression, Events, ForkError, ForkPoint, ImportError, Imported, Inspection, Open, OpenError, Problem,
+    RepairError, Repaired, SessionSummary, Store, StoreError, StoreOptions, project_key,
 };

@@ -9,7 +9,9 @@ use lorimer_protocol::{
     AssistantChunk, Draft, Event, Message, SessionId, SessionTitle, Source, StepStart, StreamChunk,
     TitleSource, TurnEnd, TurnEndReason, TurnStart,
 };
-use lorimer_session::{OpenError, Problem, Session, Store, StoreError, StoreOptions, check_invariants};
+use lorimer_session::{
+    Compression, OpenError, Problem, Session, Store, StoreError, StoreOptions, check_invariants,
+};
 
 struct Home {
     _dir: tempfile::TempDir,
@@ -17,10 +19,44 @@ struct Home {
     cwd: PathBuf,
 }
 
-fn home() -> Home {
+fn home(compression: Compression) -> Home {
     let dir = tempfile::tempdir().expect("a directory");
     let cwd = dir.path().join("work");
-    Home { store: Store::new(&dir.path().join("home"), StoreOptions::default()), cwd, _dir: dir }
+    let options = StoreOptions { compression, ..StoreOptions::default() };
+    Home { store: Store::new(&dir.path().join("home"), options), cwd, _dir: dir }
+}
+
+/// Runs each test on plain and on compressed logs.
+macro_rules! in_both_encodings {
+    ($($name:ident),* $(,)?) => {
+        mod plain {
+            $(#[tokio::test]
+            async fn $name() {
+                super::$name(super::home(lorimer_session::Compression::None)).await;
+            })*
+        }
+        mod compressed {
+            $(#[tokio::test]
+            async fn $name() {
+                super::$name(super::home(lorimer_session::Compression::Zstd)).await;
+            })*
+        }
+    };
+}
+
+in_both_encodings! {
+    nothing_is_written_before_the_first_event_and_then_header_and_batch_together,
+    a_resumed_session_goes_on_where_it_was_and_says_so,
+    what_a_dying_process_had_not_published_is_removed_at_the_next_opening,
+    a_second_writer_is_told_who_holds_it_and_may_read,
+    a_torn_last_line_is_copied_aside_and_cut_off,
+    damage_before_the_tail_opens_read_only_and_says_why,
+    what_a_newer_writer_wrote_is_never_cut_off,
+    another_format_and_a_broken_header_are_refused_by_name,
+    runs_of_deltas_are_packed_and_come_back_equal,
+    a_list_shows_titles_newest_first_and_finds_by_prefix,
+    a_batch_that_cannot_be_written_is_reported_kept_and_written_later,
+    events_reach_the_disk_without_a_flush,
 }
 
 fn user(text: &str) -> Draft {
@@ -35,8 +71,27 @@ async fn turn(session: &Session, turn: u64, text: &str) {
     session.flush().await.expect("saved");
 }
 
+fn text(path: &Path) -> String {
+    let bytes = std::fs::read(path).expect("readable");
+    if path.extension().is_some_and(|extension| extension == "zstd") {
+        return String::from_utf8(zstd::decode_all(bytes.as_slice()).expect("frames")).expect("text");
+    }
+    String::from_utf8(bytes).expect("text")
+}
+
 fn lines(path: &Path) -> Vec<String> {
-    std::fs::read_to_string(path).expect("readable").lines().map(str::to_owned).collect()
+    text(path).lines().map(str::to_owned).collect()
+}
+
+/// Writes a log's text in the encoding that its name says.
+fn write_text(path: &Path, text: &str) {
+    let compressed = path.extension().is_some_and(|extension| extension == "zstd") && !text.is_empty();
+    let bytes = if compressed {
+        zstd::encode_all(text.as_bytes(), 3).expect("a frame")
+    } else {
+        text.as_bytes().to_vec()
+    };
+    std::fs::write(path, bytes).expect("written");
 }
 
 async fn stored_turn(home: &Home) -> (SessionId, PathBuf) {
@@ -48,9 +103,7 @@ async fn stored_turn(home: &Home) -> (SessionId, PathBuf) {
     (id, path)
 }
 
-#[tokio::test]
-async fn nothing_is_written_before_the_first_event_and_then_header_and_batch_together() {
-    let home = home();
+async fn nothing_is_written_before_the_first_event_and_then_header_and_batch_together(home: Home) {
     let session = home.store.create(&home.cwd).expect("created");
     assert!(!home.store.root().exists());
     turn(&session, 1, "one").await;
@@ -63,9 +116,7 @@ async fn nothing_is_written_before_the_first_event_and_then_header_and_batch_tog
     assert_eq!(names.len(), 2, "the log and its lock, no temporary file");
 }
 
-#[tokio::test]
-async fn a_resumed_session_goes_on_where_it_was_and_says_so() {
-    let home = home();
+async fn a_resumed_session_goes_on_where_it_was_and_says_so(home: Home) {
     let (id, path) = stored_turn(&home).await;
     let before = lines(&path);
     let opened = home.store.open(&id).expect("opens");
@@ -81,9 +132,7 @@ async fn a_resumed_session_goes_on_where_it_was_and_says_so() {
     assert_eq!(check_invariants(&events), []);
 }
 
-#[tokio::test]
-async fn what_a_dying_process_had_not_published_is_removed_at_the_next_opening() {
-    let home = home();
+async fn what_a_dying_process_had_not_published_is_removed_at_the_next_opening(home: Home) {
     let (id, path) = stored_turn(&home).await;
     let litter = path.with_extension("jsonl.0123.tmp");
     std::fs::write(&litter, "half").expect("written");
@@ -91,9 +140,7 @@ async fn what_a_dying_process_had_not_published_is_removed_at_the_next_opening()
     assert!(!litter.exists() && path.exists());
 }
 
-#[tokio::test]
-async fn a_second_writer_is_told_who_holds_it_and_may_read() {
-    let home = home();
+async fn a_second_writer_is_told_who_holds_it_and_may_read(home: Home) {
     let session = home.store.create(&home.cwd).expect("created");
     turn(&session, 1, "one").await;
     let error = home.store.open(session.id()).err().expect("held").to_string();
@@ -105,9 +152,7 @@ async fn a_second_writer_is_told_who_holds_it_and_may_read() {
     home.store.open(&id).expect("free again");
 }
 
-#[tokio::test]
-async fn a_torn_last_line_is_copied_aside_and_cut_off() {
-    let home = home();
+async fn a_torn_last_line_is_copied_aside_and_cut_off(home: Home) {
     let (id, path) = stored_turn(&home).await;
     let whole = std::fs::read(&path).expect("readable");
     for (round, torn) in
@@ -124,7 +169,7 @@ async fn a_torn_last_line_is_copied_aside_and_cut_off() {
         assert!(inspected.problem.is_none());
         let opened = home.store.open(&id).expect("opens");
         let copy = opened.torn_copy.expect("copied aside");
-        assert!(copy.to_string_lossy().ends_with(&format!("session.jsonl.torn-{}", round + 1)));
+        assert_eq!(copy, PathBuf::from(format!("{}.torn-{}", path.display(), round + 1)));
         assert_eq!(std::fs::read(copy).expect("readable"), *torn);
         drop(opened.session);
         assert!(std::fs::read(&path).expect("readable").starts_with(&before));
@@ -134,7 +179,7 @@ async fn a_torn_last_line_is_copied_aside_and_cut_off() {
 
 #[tokio::test]
 async fn every_cut_of_a_log_opens_loses_no_whole_line_and_is_closed() {
-    let home = home();
+    let home = home(Compression::None);
     let session = home.store.create(&home.cwd).expect("created");
     turn(&session, 1, "one").await;
     session.append(Draft::new(&TurnStart { turn: 2 })).expect("fits");
@@ -160,13 +205,11 @@ async fn every_cut_of_a_log_opens_loses_no_whole_line_and_is_closed() {
     }
 }
 
-#[tokio::test]
-async fn damage_before_the_tail_opens_read_only_and_says_why() {
-    let home = home();
+async fn damage_before_the_tail_opens_read_only_and_says_why(home: Home) {
     let (id, path) = stored_turn(&home).await;
     let mut damaged = lines(&path);
     damaged[2].truncate(10);
-    std::fs::write(&path, damaged.join("\n") + "\n").expect("written");
+    write_text(&path, &(damaged.join("\n") + "\n"));
     let bytes = std::fs::read(&path).expect("readable");
     let error = home.store.open(&id).err().expect("refused");
     assert!(
@@ -181,38 +224,31 @@ async fn damage_before_the_tail_opens_read_only_and_says_why() {
     assert_eq!(std::fs::read(&path).expect("readable"), bytes, "nothing was changed");
 }
 
-#[tokio::test]
-async fn what_a_newer_writer_wrote_is_never_cut_off() {
-    let home = home();
+async fn what_a_newer_writer_wrote_is_never_cut_off(home: Home) {
     let (id, path) = stored_turn(&home).await;
-    let good = std::fs::read_to_string(&path).expect("readable");
+    let good = text(&path);
     for line in [
         r#"{"type":"later/thing","seq":3,"time":0,"data":{}}"#,
         r#"{"type":"turn/start","seq":3,"time":0,"data":{"turn":2},"newKey":1}"#,
         r#"{"type":"turn/start","seq":7,"time":0,"data":{"turn":2}}"#,
     ] {
-        std::fs::write(&path, format!("{good}{line}\n")).expect("written");
+        write_text(&path, &format!("{good}{line}\n"));
         let error = home.store.open(&id).err().expect("refused");
         assert!(matches!(error, OpenError::ReadOnly { .. }), "{line}: {error}");
-        assert!(std::fs::read_to_string(&path).expect("readable").ends_with(&format!("{line}\n")));
+        assert!(text(&path).ends_with(&format!("{line}\n")));
     }
-    std::fs::write(
-        &path,
-        format!("{good}{}\n", r#"{"type":"later/thing","seq":3,"time":0,"data":{},"ignorable":true}"#),
-    )
-    .expect("written");
+    let skippable = r#"{"type":"later/thing","seq":3,"time":0,"data":{},"ignorable":true}"#;
+    write_text(&path, &format!("{good}{skippable}\n"));
     home.store.open(&id).expect("may be skipped");
 }
 
-#[tokio::test]
-async fn another_format_and_a_broken_header_are_refused_by_name() {
-    let home = home();
+async fn another_format_and_a_broken_header_are_refused_by_name(home: Home) {
     let (id, path) = stored_turn(&home).await;
-    let good = std::fs::read_to_string(&path).expect("readable");
-    std::fs::write(&path, good.replacen("\"version\":0", "\"version\":4", 1)).expect("written");
+    let good = text(&path);
+    write_text(&path, &good.replacen("\"version\":0", "\"version\":4", 1));
     let error = home.store.open(&id).err().expect("refused").to_string();
     assert!(error.contains("uses log format v4, but this harness reads only v0"), "{error}");
-    std::fs::write(&path, "not a header\n").expect("written");
+    write_text(&path, "not a header\n");
     let error = home.store.inspect(&id).err().expect("refused").to_string();
     assert!(error.contains("header line is not valid JSON"), "{error}");
     std::fs::write(&path, "").expect("written");
@@ -220,9 +256,7 @@ async fn another_format_and_a_broken_header_are_refused_by_name() {
     assert!(error.contains("empty or header-less session log"), "{error}");
 }
 
-#[tokio::test]
-async fn runs_of_deltas_are_packed_and_come_back_equal() {
-    let home = home();
+async fn runs_of_deltas_are_packed_and_come_back_equal(home: Home) {
     let session = home.store.create(&home.cwd).expect("created");
     let mut live = session.subscribe();
     session.append(Draft::new(&TurnStart { turn: 1 })).expect("fits");
@@ -247,9 +281,7 @@ async fn runs_of_deltas_are_packed_and_come_back_equal() {
     assert_eq!(stored, shown);
 }
 
-#[tokio::test]
-async fn a_list_shows_titles_newest_first_and_finds_by_prefix() {
-    let home = home();
+async fn a_list_shows_titles_newest_first_and_finds_by_prefix(home: Home) {
     let (first, _) = stored_turn(&home).await;
     std::thread::sleep(std::time::Duration::from_millis(20));
     let session = home.store.create(&home.cwd).expect("created");
@@ -267,9 +299,7 @@ async fn a_list_shows_titles_newest_first_and_finds_by_prefix() {
     assert!(home.store.path(&first).is_err());
 }
 
-#[tokio::test]
-async fn a_batch_that_cannot_be_written_is_reported_kept_and_written_later() {
-    let home = home();
+async fn a_batch_that_cannot_be_written_is_reported_kept_and_written_later(home: Home) {
     // A file in the way of the project's folder.
     std::fs::create_dir_all(home.store.root().parent().expect("a home")).expect("created");
     std::fs::write(home.store.root(), "in the way").expect("written");
@@ -283,9 +313,7 @@ async fn a_batch_that_cannot_be_written_is_reported_kept_and_written_later() {
     assert_eq!(lines(&home.store.path(session.id()).expect("there")).len(), 3);
 }
 
-#[tokio::test]
-async fn events_reach_the_disk_without_a_flush() {
-    let home = home();
+async fn events_reach_the_disk_without_a_flush(home: Home) {
     let session = home.store.create(&home.cwd).expect("created");
     session.append(user("one")).expect("fits");
     for _ in 0..500 {

@@ -1,10 +1,14 @@
-//! `lorimer sessions`: list, show, path, rename, delete.
+//! `lorimer sessions` and `lorimer fork`: what is stored, and what to do with it.
 
-use lorimer_protocol::{ContentBlock, Draft, Event, Payload, SessionTitle, TitleSource, TurnEndReason};
-use lorimer_session::{SessionSummary, Store};
+use std::path::Path;
+
+use lorimer_protocol::{
+    ContentBlock, Draft, Event, Payload, SessionId, SessionTitle, TitleSource, TurnEndReason,
+};
+use lorimer_session::{ForkPoint, SessionSummary, Store};
 use serde_json::json;
 
-use crate::cli::SessionsCommand;
+use crate::cli::{ForkArgs, SessionsCommand};
 use crate::exit::{CommandError, Exit};
 use crate::surface::{Progress, StdoutWriter, safe_for_stdout, safe_line};
 use crate::{compose, home, settings};
@@ -32,6 +36,12 @@ pub fn sessions(command: &SessionsCommand) -> Result<Exit, CommandError> {
             out.line(store.path(&id)?.display().to_string());
         }
         SessionsCommand::Rename { id, title } => rename(&store, id, title)?,
+        SessionsCommand::Repair { id } => repair(&store, id, &out)?,
+        SessionsCommand::Export { id, format: _ } => {
+            let id = store.resolve(id)?;
+            return export(&store, &id);
+        }
+        SessionsCommand::Import { path, directory } => import(&store, path, directory.as_deref(), &out)?,
         SessionsCommand::Delete { id } => {
             let id = store.resolve(id)?;
             store.delete(&id)?;
@@ -143,6 +153,56 @@ fn indented(text: &str) -> String {
         shown.push(format!("    … {} more lines", lines.len() - SHOWN_RESULT_LINES));
     }
     shown.join("\n")
+}
+
+/// `lorimer fork`: a new session that begins with a part of another one.
+///
+/// # Errors
+/// When there is no such session or turn.
+pub fn fork(args: &ForkArgs) -> Result<Exit, CommandError> {
+    let home = home::home()?;
+    let store = compose::store(&settings::load(&home, None, &[])?, &home);
+    let id = store.resolve(&args.id)?;
+    let point = args.turn.map_or(ForkPoint::End, ForkPoint::Turn);
+    let new = store.fork(&id, point).map_err(|error| CommandError::usage(error.to_string()))?;
+    let out = StdoutWriter::start().map_err(|error| CommandError::failed(error.to_string()))?;
+    out.line(new.to_string());
+    out.finish_listing()
+}
+
+fn repair(store: &Store, id: &str, out: &StdoutWriter) -> Result<(), CommandError> {
+    let id = store.resolve(id)?;
+    let repaired = store.repair(&id).map_err(|error| CommandError::usage(error.to_string()))?;
+    Progress::note(&format!("{} events are kept; {}", repaired.kept_events, repaired.dropped));
+    out.line(repaired.new_id.to_string());
+    Ok(())
+}
+
+fn export(store: &Store, id: &SessionId) -> Result<Exit, CommandError> {
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let exported = store.export(id, &mut out)?;
+    match std::io::Write::flush(&mut out) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(CommandError::failed(format!("cannot write to standard output: {error}")))
+        }
+        _ if exported == 0 => Err(CommandError::failed("the log is empty")),
+        _ => Ok(Exit::Completed),
+    }
+}
+
+fn import(
+    store: &Store,
+    path: &Path,
+    directory: Option<&Path>,
+    out: &StdoutWriter,
+) -> Result<(), CommandError> {
+    let directory = directory.map(|directory| home::workspace(Some(directory))).transpose()?;
+    let imported =
+        store.import(path, directory.as_deref()).map_err(|error| CommandError::usage(error.to_string()))?;
+    Progress::note(&format!("{} events of a log of format {}", imported.events, imported.format));
+    imported.notes.iter().for_each(|note| Progress::note(note));
+    out.line(imported.id.to_string());
+    Ok(())
 }
 
 fn rename(store: &Store, id: &str, title: &str) -> Result<(), CommandError> {

@@ -65,7 +65,7 @@ fn nothing_asked_is_a_question_for_help() {
 #[test]
 fn models_are_listed_with_what_they_need() {
     let lab = Lab::new();
-    insta::assert_snapshot!(lab.lorimer(&["models"]).end().answer(), @r#"
+    insta::assert_snapshot!(lab.lorimer(&["models"]).end().answer(), @"
     default: deepseek-official/deepseek-v4-flash
 
     deepseek-official (DeepSeek): deepseek-official needs a key: set DEEPSEEK_API_KEY, or run with `-m offline` for the keyless demo model
@@ -73,9 +73,26 @@ fn models_are_listed_with_what_they_need() {
       deepseek-official/deepseek-v4-pro, window 1000000 tokens, effort off | low | high | max (default high)
       deepseek-official/deepseek-v4-flash-vision-exp, window 1000000 tokens, effort off | low | high | max (default high)
 
+    anthropic (Anthropic): anthropic needs a key: set ANTHROPIC_API_KEY, or run with `-m offline` for the keyless demo model
+      anthropic/claude-sonnet-4-5, window 200000 tokens
+      anthropic/claude-opus-4-5, window 200000 tokens
+      anthropic/claude-haiku-4-5, window 200000 tokens
+
+    openai (OpenAI): openai needs a key: set OPENAI_API_KEY, or run with `-m offline` for the keyless demo model
+
+    openrouter (OpenRouter): openrouter needs a key: set OPENROUTER_API_KEY, or run with `-m offline` for the keyless demo model
+
+    ollama (Ollama): not running here
+
+    lmstudio (LM Studio): not running here
+
+    llamacpp (llama.cpp): not running here
+
+    vllm (vLLM): not running here
+
     offline (Offline): ready
       offline/planner, window 1000000 tokens
-    "#);
+    ");
     let ready = lab.lorimer(&["models", "-c", "model=offline"]).variable("DEEPSEEK_API_KEY", KEY).end();
     assert!(ready.answer().starts_with("default: offline\n"));
     assert!(ready.answer().contains("deepseek-official (DeepSeek): ready\n"), "{}", ready.stdout);

@@ -30,7 +30,7 @@ fn ends_by(signal: Signal, code: i32, cause: &str) {
     let running = streaming(&lab, &server);
     running.signal(signal);
     let ended = running.end();
-    insta::allow_duplicates! { insta::assert_snapshot!(ended.complaint(code), @"lorimer: cancelled"); }
+    insta::allow_duplicates! { insta::assert_snapshot!(ended.complaint(code), @"lorimer: cancelled; go on with `lorimer run --session [SHORT-ID]`"); }
     let result = ended.result();
     assert_eq!((&result["stopReason"], &result["text"]), (&json!("aborted"), &json!("partial")));
     let log = lab.log();

@@ -88,7 +88,7 @@ fn repeats(lab: &Lab) -> Vec<String> {
 #[test]
 fn a_stream_that_stops_short_is_asked_for_again() {
     let (lab, server, ended) = failing(&[vec![text("half").into()]], &[]);
-    insta::assert_snapshot!(ended.complaint(1), @"lorimer: the server closed the stream before it gave a finish reason [STREAM_CLOSED]; go on with `lorimer run --session [SHORT-ID]`");
+    insta::assert_snapshot!(ended.complaint(1), @"lorimer: DeepSeek: the server closed the stream before it gave a finish reason [STREAM_CLOSED]; go on with `lorimer run --session [SHORT-ID]`");
     assert_eq!(ended.stdout, "");
     assert_eq!(repeats(&lab), ["STREAM_CLOSED", "STREAM_CLOSED"]);
     assert_eq!(server.requests().len(), 3);
@@ -126,7 +126,7 @@ fn a_server_that_is_busy_says_when_to_come_back() {
     assert_eq!(repeats(&lab), ["RATE_LIMIT"]);
     let log = lab.log();
     let retry = log.of("llm/retry")[0];
-    assert_eq!((&retry["delayMs"], &retry["failure"]["message"]), (&json!(20), &json!("slow down")));
+    assert_eq!((&retry["delayMs"], &retry["failure"]["message"]), (&json!(20), &json!("DeepSeek: slow down (too many requests: go on in 1 s)")));
     assert_eq!(
         (&retry["failure"]["status"], &retry["failure"]["providerRetryAfterMs"]),
         (&json!(429), &json!(20))
@@ -137,7 +137,7 @@ fn a_server_that_is_busy_says_when_to_come_back() {
 fn a_wait_that_is_too_long_is_a_failure() {
     let busy = json!({"status": 429, "headers": {"Retry-After": "3600"}, "body": "{\"error\":{\"message\":\"slow down\"}}"});
     let (lab, server, ended) = failing(&[vec![busy]], &[]);
-    insta::assert_snapshot!(ended.complaint(1), @"lorimer: slow down [RATE_LIMIT]; go on with `lorimer run --session [SHORT-ID]`");
+    insta::assert_snapshot!(ended.complaint(1), @"lorimer: DeepSeek: slow down (too many requests: go on in 3600 s) [RATE_LIMIT]; go on with `lorimer run --session [SHORT-ID]`");
     assert!(repeats(&lab).is_empty());
     assert_eq!(server.requests().len(), 1);
 }
@@ -145,8 +145,9 @@ fn a_wait_that_is_too_long_is_a_failure() {
 #[test]
 fn a_server_in_trouble_is_asked_again() {
     let trouble = json!({"status": 503, "body": "upstream is down"});
-    let (lab, _server, ended) = failing(&[vec![trouble]], &[]);
-    insta::assert_snapshot!(ended.complaint(1), @"lorimer: upstream is down [SERVER]; go on with `lorimer run --session [SHORT-ID]`");
+    let (lab, server, ended) = failing(&[vec![trouble]], &[]);
+    let line = ended.complaint(1).replace(&server.url(), "[URL]");
+    insta::assert_snapshot!(line, @"lorimer: DeepSeek: upstream is down (trouble at [URL]/chat/completions: go on later) [SERVER]; go on with `lorimer run --session [SHORT-ID]`");
     assert_eq!(repeats(&lab), ["SERVER", "SERVER"]);
 }
 
@@ -155,7 +156,7 @@ fn a_refused_key_names_its_variable() {
     let refusal = json!({"status": 401, "body": "{\"error\":{\"message\":\"Authentication Fails\"}}"});
     let (lab, server, ended) = failing(&[vec![refusal]], &[]);
     let line = ended.complaint(1).replace(&server.url(), "[URL]");
-    insta::assert_snapshot!(line, @"lorimer: Authentication Fails ([URL]/chat/completions refused the key: check DEEPSEEK_API_KEY) [AUTH]; go on with `lorimer run --session [SHORT-ID]`");
+    insta::assert_snapshot!(line, @"lorimer: DeepSeek: Authentication Fails ([URL]/chat/completions refused the key: check DEEPSEEK_API_KEY) [AUTH]; go on with `lorimer run --session [SHORT-ID]`");
     assert!(repeats(&lab).is_empty());
 }
 
@@ -163,7 +164,7 @@ fn a_refused_key_names_its_variable() {
 fn a_conversation_that_is_too_long_says_what_to_do() {
     let overflow = json!({"status": 400, "body": "{\"error\":{\"message\":\"This model's maximum context length is 10 tokens.\"}}"});
     let (lab, _server, ended) = failing(&[vec![overflow]], &[]);
-    insta::assert_snapshot!(ended.complaint(1), @"lorimer: This model's maximum context length is 10 tokens. The conversation no longer fits deepseek-v4-flash: start a new session, or continue this one with a model that has a larger window (-m) [CONTEXT_WINDOW_EXCEEDED]");
+    insta::assert_snapshot!(ended.complaint(1), @"lorimer: DeepSeek: This model's maximum context length is 10 tokens. The conversation no longer fits deepseek-v4-flash: start a new session, or continue this one with a model that has a larger window (-m) [CONTEXT_WINDOW_EXCEEDED]");
     assert!(repeats(&lab).is_empty());
 }
 
@@ -171,7 +172,7 @@ fn a_conversation_that_is_too_long_says_what_to_do() {
 fn a_page_instead_of_a_stream_is_told() {
     let page = json!({"status": 200, "headers": {"content-type": "text/html"}, "body": "<html><body>Sign in to the network</body></html>"});
     let (lab, _server, ended) = failing(&[vec![page]], &[]);
-    insta::assert_snapshot!(ended.complaint(1), @"lorimer: the server answered 200 with something other than an event stream (check the base URL): <html><body>Sign in to the network</body></html> [MALFORMED_RESPONSE]; go on with `lorimer run --session [SHORT-ID]`");
+    insta::assert_snapshot!(ended.complaint(1), @"lorimer: DeepSeek: the server answered 200 with something other than an event stream (check the base URL): <html><body>Sign in to the network</body></html> [MALFORMED_RESPONSE]; go on with `lorimer run --session [SHORT-ID]`");
     assert!(repeats(&lab).is_empty());
 }
 
@@ -179,7 +180,7 @@ fn a_page_instead_of_a_stream_is_told() {
 fn nothing_instead_of_a_stream_is_told() {
     let nothing = json!({"status": 200, "headers": {"content-type": "text/event-stream"}, "body": ""});
     let (_lab, server, ended) = failing(&[vec![nothing]], &[]);
-    insta::assert_snapshot!(ended.complaint(1), @"lorimer: the server answered 200 with an empty body [EMPTY_RESPONSE]; go on with `lorimer run --session [SHORT-ID]`");
+    insta::assert_snapshot!(ended.complaint(1), @"lorimer: DeepSeek: the server answered 200 with an empty body [EMPTY_RESPONSE]; go on with `lorimer run --session [SHORT-ID]`");
     assert_eq!(server.requests().len(), 3);
 }
 
@@ -187,14 +188,14 @@ fn nothing_instead_of_a_stream_is_told() {
 fn an_error_inside_a_stream_is_told() {
     let error = "data: {\"error\":{\"message\":\"the engine broke\",\"code\":\"boom\"}}\n\n";
     let (lab, _server, ended) = failing(&[vec![text("half").into(), error.into()]], &[]);
-    insta::assert_snapshot!(ended.complaint(1), @"lorimer: the engine broke [SERVER]; go on with `lorimer run --session [SHORT-ID]`");
+    insta::assert_snapshot!(ended.complaint(1), @"lorimer: DeepSeek: the engine broke [SERVER]; go on with `lorimer run --session [SHORT-ID]`");
     assert_eq!(repeats(&lab).len(), 2);
 }
 
 #[test]
 fn a_frame_that_is_no_json_is_told() {
     let (lab, _server, ended) = failing(&[vec![text("half").into(), "data: {oops\n\n".into()]], &[]);
-    insta::assert_snapshot!(ended.complaint(1), @"lorimer: the server sent a frame that is no chat completion: {oops [MALFORMED_RESPONSE]; go on with `lorimer run --session [SHORT-ID]`");
+    insta::assert_snapshot!(ended.complaint(1), @"lorimer: DeepSeek: the server sent a frame that is no chat completion: {oops [MALFORMED_RESPONSE]; go on with `lorimer run --session [SHORT-ID]`");
     assert!(repeats(&lab).is_empty());
 }
 
@@ -204,7 +205,7 @@ fn a_server_that_says_nothing_is_given_up() {
         &[vec![json!({"ms": 600_000})]],
         &["-c", "request.idle_timeout_ms=800", "-c", "retry.max_retries=1"],
     );
-    insta::assert_snapshot!(ended.complaint(1), @"lorimer: the server sent nothing for 800 ms [TIMEOUT]; go on with `lorimer run --session [SHORT-ID]`");
+    insta::assert_snapshot!(ended.complaint(1), @"lorimer: DeepSeek: the server sent nothing for 800 ms [TIMEOUT]; go on with `lorimer run --session [SHORT-ID]`");
     assert_eq!(repeats(&lab), ["TIMEOUT"]);
 }
 
@@ -220,7 +221,7 @@ fn nobody_listening_is_told() {
         .variable("DEEPSEEK_BASE_URL", &url)
         .end();
     let line = ended.complaint(1).replace(&url, "[URL]");
-    insta::assert_snapshot!(line, @"lorimer: nothing answers at [URL]/chat/completions: check the base URL and that the server runs (Connection refused (os error 111)) [TRANSPORT]; go on with `lorimer run --session [SHORT-ID]`");
+    insta::assert_snapshot!(line, @"lorimer: DeepSeek: nothing answers at [URL]/chat/completions: check the base URL and that the server runs (Connection refused (os error 111)) [TRANSPORT]; go on with `lorimer run --session [SHORT-ID]`");
     assert_eq!(repeats(&lab), ["TRANSPORT", "TRANSPORT"]);
 }
 

@@ -34,7 +34,7 @@ fn a_wait_is_counted_down() {
         (Lab::new(), Server::raw(&[vec![busy], vec![text("up").into(), crate::server::done().into()]]));
     let ended = lab.run(&server, &["go"]).terminal().end();
     assert_eq!(ended.code, 0, "{ended:?}");
-    assert!(ended.stdout.contains("s: upstream is down (attempt 1/2)"), "{:?}", ended.stdout);
+    assert!(ended.stdout.contains("s: DeepSeek: upstream is down"), "{:?}", ended.stdout);
     assert!(ended.stdout.ends_with("up\r\n"), "{:?}", ended.stdout);
 }
 

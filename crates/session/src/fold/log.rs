@@ -17,6 +17,7 @@ use thiserror::Error;
 use super::inbox::Inbox;
 use super::surface::{ResultParts, Surface, SurfaceNode, SurfaceNodeKind};
 use super::turn::TurnState;
+use super::usage;
 
 /// An event that does not fit the log before it.
 #[derive(Debug, Error)]
@@ -345,9 +346,9 @@ impl Log {
         let place = Some((data.turn, data.step));
         let message = self.put_on_surface(event, SurfaceNodeKind::Assistant, place, data.message, None)?;
         self.turn.register(&message, data.step);
-        if let Some(usage) = data.usage {
-            self.usage.add(&usage);
-            self.last_usage = Some((event.seq, usage));
+        if let Some(reply) = data.usage {
+            usage::add(&mut self.usage, &reply);
+            self.last_usage = Some((event.seq, reply));
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ mod log;
 mod repair;
 mod surface;
 mod turn;
+mod usage;
 
 pub use inbox::Inbox;
 pub(crate) use log::EventView;

@@ -1,10 +1,19 @@
-//! The logs of one home directory: `<home>/sessions/<project>/<id>/session.jsonl` (core spec 1.13).
+//! The logs of one home directory: `<home>/sessions/<project>/<id>/session.jsonl`, or `session.jsonl.zstd` (core
+//! spec 1.13).
 
-mod jsonl;
+mod encoding;
+mod export;
+mod fork;
+mod frames;
+mod import;
+mod journal;
 mod key;
+mod lines;
 mod list;
 mod lock;
 mod open;
+mod prefix;
+mod publish;
 mod reader;
 
 use std::path::{Path, PathBuf};
@@ -15,16 +24,18 @@ use fs_err as fs;
 use lorimer_protocol::{SessionHeader, SessionId};
 use thiserror::Error;
 
+pub use encoding::Compression;
+pub use fork::{ForkError, ForkPoint, RepairError, Repaired};
+pub use import::{ImportError, Imported};
 pub use key::project_key;
 pub use list::SessionSummary;
 pub use open::{Inspection, Open, OpenError, Problem};
 pub use reader::Events;
 
+use self::encoding::LogFile;
 use crate::fold::Log;
-use crate::live::{Session, now_ms};
+use crate::live::Session;
 
-/// The log's file name.
-const LOG_FILE: &str = "session.jsonl";
 /// The lock's file name, beside the log.
 const LOCK_FILE: &str = "session.lock";
 
@@ -37,11 +48,13 @@ pub struct StoreOptions {
     pub pack_chunks: bool,
     /// Whether batches are synced. Only benchmarks turn it off.
     pub sync: bool,
+    /// How new logs are encoded.
+    pub compression: Compression,
 }
 
 impl Default for StoreOptions {
     fn default() -> Self {
-        Self { write_delay_ms: 200, pack_chunks: true, sync: true }
+        Self { write_delay_ms: 200, pack_chunks: true, sync: true, compression: Compression::None }
     }
 }
 
@@ -98,9 +111,7 @@ impl Store {
     /// # Errors
     /// When no thread can be started.
     pub fn create(&self, cwd: &Path) -> Result<Arc<Session>, StoreError> {
-        let id = SessionId(uuid::Uuid::new_v4().to_string());
-        let created_at = u64::try_from(now_ms()).unwrap_or(0);
-        self.create_with(SessionHeader::new(id, created_at, Some(cwd.to_string_lossy().into_owned())))
+        self.create_with(self.fresh_header(Some(cwd.to_string_lossy().into_owned())))
     }
 
     /// A new session with this header.
@@ -109,7 +120,7 @@ impl Store {
     /// When the id is not usable or no thread can be started.
     pub fn create_with(&self, header: SessionHeader) -> Result<Arc<Session>, StoreError> {
         let directory = self.directory_of(header.cwd.as_deref(), &header.id)?;
-        let journal = jsonl::JsonlJournal::create(&directory, header.clone(), &self.options);
+        let journal = journal::LogJournal::create(&directory, header.clone(), &self.options);
         let delay = Duration::from_millis(self.options.write_delay_ms);
         Ok(Arc::new(Session::new(Log::new(header), Some(directory), Box::new(journal), delay)?))
     }
@@ -119,7 +130,7 @@ impl Store {
     /// # Errors
     /// See [`OpenError`].
     pub fn open(&self, id: &SessionId) -> Result<Open, OpenError> {
-        open::open(&self.find(id)?, &self.options)
+        open::open(self.find(id)?, &self.options)
     }
 
     /// Reads a session without changing it, whoever holds it.
@@ -135,7 +146,7 @@ impl Store {
     /// # Errors
     /// When there is no such session or its header cannot be read.
     pub fn events(&self, id: &SessionId) -> Result<Events, OpenError> {
-        Events::open(&self.find(id)?.join(LOG_FILE))
+        Events::open(&self.find(id)?)
     }
 
     /// The path of a session's log.
@@ -143,7 +154,7 @@ impl Store {
     /// # Errors
     /// When there is no such session.
     pub fn path(&self, id: &SessionId) -> Result<PathBuf, StoreError> {
-        Ok(self.find(id)?.join(LOG_FILE))
+        Ok(self.find(id)?.path)
     }
 
     /// Removes a session with everything in its folder.
@@ -151,10 +162,11 @@ impl Store {
     /// # Errors
     /// When there is no such session, or a process holds it.
     pub fn delete(&self, id: &SessionId) -> Result<(), StoreError> {
-        let directory = self.find(id)?;
-        let lock = lock::SessionLock::acquire(&directory)
+        let path = self.find(id)?.path;
+        let directory = path.parent().unwrap_or(&self.root);
+        let lock = lock::SessionLock::acquire(directory)
             .map_err(|error| lock::to_store_error(error, id.as_str()))?;
-        fs::remove_dir_all(&directory)?;
+        fs::remove_dir_all(directory)?;
         drop(lock);
         if let Some(project) = directory.parent() {
             // Only an empty project folder goes; anything else stays.
@@ -199,12 +211,11 @@ impl Store {
         Ok(self.root.join(cwd.map_or_else(|| "_no-cwd".to_owned(), project_key)).join(segment))
     }
 
-    fn find(&self, id: &SessionId) -> Result<PathBuf, StoreError> {
+    fn find(&self, id: &SessionId) -> Result<LogFile, StoreError> {
         let segment =
             key::encode_segment(id.as_str()).ok_or_else(|| StoreError::InvalidId(id.to_string()))?;
         list::project_directories(&self.root)
-            .map(|project| project.join(&segment))
-            .find(|directory| directory.join(LOG_FILE).is_file())
+            .find_map(|project| LogFile::find(&project.join(&segment)))
             .ok_or_else(|| StoreError::NotFound(id.to_string()))
     }
 }

@@ -1,7 +1,7 @@
 //! Opening a stored session: for writing with repair, or for looking without a change.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,10 +10,12 @@ use std::time::Duration;
 use lorimer_protocol::{Draft, EndSeed, Event};
 use thiserror::Error;
 
-use super::jsonl::{JsonlJournal, sync_directory};
+use super::encoding::{LogFile, RowEncoder};
+use super::journal::LogJournal;
 use super::lock::{self, SessionLock};
+use super::publish::sync_directory;
 use super::reader::{Scan, ScanEnd, scan};
-use super::{LOG_FILE, StoreError, StoreOptions};
+use super::{StoreError, StoreOptions};
 use crate::fold::{Log, closers};
 use crate::live::Session;
 
@@ -91,10 +93,8 @@ pub struct Inspection {
     pub problem: Option<Problem>,
 }
 
-pub(super) fn inspect(directory: &Path) -> Result<Inspection, OpenError> {
-    let path = directory.join(LOG_FILE);
-    let file = File::open(&path).map_err(|error| OpenError::io(&path, &error))?;
-    let Scan { mut log, end, .. } = scan(&path, &file)?;
+pub(super) fn inspect(file: &LogFile) -> Result<Inspection, OpenError> {
+    let Scan { mut log, end, .. } = scan(file)?;
     for event in closers(&log) {
         // Closers are made from this very log.
         let _ = log.apply(&event);
@@ -106,31 +106,29 @@ pub(super) fn inspect(directory: &Path) -> Result<Inspection, OpenError> {
     Ok(Inspection { log, problem })
 }
 
-pub(super) fn open(directory: &Path, options: &StoreOptions) -> Result<Open, OpenError> {
-    let path = directory.join(LOG_FILE);
+pub(super) fn open(log_file: LogFile, options: &StoreOptions) -> Result<Open, OpenError> {
+    let path = log_file.path.clone();
+    let directory = path.parent().unwrap_or(Path::new(".")).to_owned();
     let id = directory.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let lock = SessionLock::acquire(directory).map_err(|error| lock::to_store_error(error, &id))?;
-    let mut file = std::fs::OpenOptions::new()
-        .read(true)
-        .append(true)
-        .open(&path)
-        .map_err(|error| OpenError::io(&path, &error))?;
-    remove_unpublished(directory);
-    let Scan { log, good_bytes, end } = scan(&path, &file)?;
+    let lock = SessionLock::acquire(&directory).map_err(|error| lock::to_store_error(error, &id))?;
+    let file_error = |error: std::io::Error| OpenError::io(&path, &error);
+    let mut file = std::fs::OpenOptions::new().read(true).append(true).open(&path).map_err(file_error)?;
+    remove_unpublished(&directory);
+    let Scan { log, cut, recovered, end, .. } = scan(&log_file)?;
     let torn_copy = match end {
         ScanEnd::Complete => None,
-        ScanEnd::TornTail => Some(
-            set_torn_tail_aside(&path, &mut file, good_bytes)
-                .map_err(|error| OpenError::io(&path, &error))?,
-        ),
+        ScanEnd::TornTail => {
+            Some(set_torn_tail_aside(&log_file, &mut file, cut, recovered).map_err(file_error)?)
+        }
         ScanEnd::Damaged(problem) => {
             return Err(OpenError::ReadOnly { id: log.header().id.to_string(), path, problem });
         }
     };
+    let length = file.metadata().map_err(file_error)?.len();
     let closing = closers(&log);
     let closed_turn = !closing.is_empty();
-    let journal = JsonlJournal::append_to(path, file, good_bytes, lock, options);
-    let (session, appended) = resume(log, directory, closing, Box::new(journal), options)?;
+    let journal = LogJournal::append_to(log_file, file, length, lock, options);
+    let (session, appended) = resume(log, &directory, closing, Box::new(journal), options)?;
     Ok(Open { session, torn_copy, closed_turn, appended })
 }
 
@@ -150,7 +148,7 @@ fn resume(
     log: Log,
     directory: &Path,
     closing: Vec<Event>,
-    journal: Box<JsonlJournal>,
+    journal: Box<LogJournal>,
     options: &StoreOptions,
 ) -> Result<(Arc<Session>, Vec<Arc<Event>>), OpenError> {
     let marked = closing.is_empty() && log.ends_with_seed_marker();
@@ -166,26 +164,31 @@ fn resume(
     Ok((Arc::new(session), appended))
 }
 
-/// Copies everything after `good_bytes` to `session.jsonl.torn-<n>`, syncs the copy, then cuts it off.
-fn set_torn_tail_aside(path: &Path, file: &mut File, good_bytes: u64) -> std::io::Result<PathBuf> {
-    let mut tail = Vec::new();
-    file.seek(SeekFrom::Start(good_bytes))?;
-    file.read_to_end(&mut tail)?;
+/// Copies everything after `cut` to `<log>.torn-<n>`, syncs the copy, cuts it off, and writes the whole lines in it
+/// again.
+fn set_torn_tail_aside(
+    log: &LogFile,
+    file: &mut File,
+    cut: u64,
+    recovered: Vec<u8>,
+) -> std::io::Result<PathBuf> {
     let mut number = 1_u32;
     let (copy, mut out) = loop {
-        let copy = path.with_extension(format!("jsonl.torn-{number}"));
+        let copy = log.beside(&format!(".torn-{number}"));
         match std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&copy) {
             Ok(out) => break (copy, out),
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => number += 1,
             Err(error) => return Err(error),
         }
     };
-    out.write_all(&tail)?;
+    file.seek(SeekFrom::Start(cut))?;
+    std::io::copy(file, &mut out)?;
     out.sync_all()?;
-    if let Some(directory) = path.parent() {
+    if let Some(directory) = log.path.parent() {
         sync_directory(directory)?;
     }
-    file.set_len(good_bytes)?;
+    file.set_len(cut)?;
+    file.write_all(&RowEncoder::new(log.compression, false).frame(recovered)?)?;
     file.sync_all()?;
     Ok(copy)
 }

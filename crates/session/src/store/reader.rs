@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Seek};
 use std::path::Path;
 
 use lorimer_protocol::{Event, HeaderError, SessionHeader, StoredRow, SurfaceOp};
@@ -11,19 +10,22 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
+use super::encoding::LogFile;
+use super::lines::{BUFFER_BYTES, Limits, LogLines, NextLine};
 use super::open::{OpenError, Problem};
 use crate::fold::{EventView, Log};
-
-/// Read-ahead of a log.
-const BUFFER_BYTES: usize = 256 * 1024;
 
 /// Where reading a log ended.
 #[derive(Debug)]
 pub(super) struct Scan {
     /// The fold of everything that could be interpreted.
     pub log: Log,
-    /// Bytes that were interpreted: header and whole good lines.
-    pub good_bytes: u64,
+    /// How many event lines that is.
+    pub lines: u64,
+    /// Where a torn tail begins in the file.
+    pub cut: u64,
+    /// Whole lines after `cut`.
+    pub recovered: Vec<u8>,
     /// What kept the rest from being interpreted.
     pub end: ScanEnd,
 }
@@ -41,19 +43,19 @@ pub(super) enum ScanEnd {
 /// One stored line, borrowed.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct EventLine<'a> {
+pub(super) struct EventLine<'a> {
     #[serde(rename = "type", borrow)]
-    kind: Cow<'a, str>,
-    seq: u64,
-    time: i64,
+    pub kind: Cow<'a, str>,
+    pub seq: u64,
+    pub time: i64,
     #[serde(borrow)]
-    data: &'a RawValue,
+    pub data: &'a RawValue,
     #[serde(default)]
-    source_event_seqs: Option<Vec<u64>>,
+    pub source_event_seqs: Option<Vec<u64>>,
     #[serde(default)]
-    surface_op: Option<SurfaceOp>,
+    pub surface_op: Option<SurfaceOp>,
     #[serde(default)]
-    ignorable: Option<bool>,
+    pub ignorable: Option<bool>,
 }
 
 /// A packed row, only as far as its place in the log.
@@ -103,51 +105,55 @@ impl PackedLine {
 }
 
 /// Folds a whole log.
-pub(super) fn scan(path: &Path, file: &File) -> Result<Scan, OpenError> {
-    let mut reader = BufReader::with_capacity(BUFFER_BYTES, file);
-    reader.rewind().map_err(|error| OpenError::io(path, &error))?;
-    let mut line = Vec::new();
-    let header = read_header(path, &mut reader, &mut line)?;
-    let mut scan = Scan { log: Log::new(header), good_bytes: line.len() as u64, end: ScanEnd::Complete };
-    let mut number = 0_u64;
-    loop {
-        line.clear();
-        let length = reader.read_until(b'\n', &mut line).map_err(|error| OpenError::io(path, &error))?;
-        if length == 0 {
-            return Ok(scan);
+pub(super) fn scan(log_file: &LogFile) -> Result<Scan, OpenError> {
+    let path = &log_file.path;
+    let (mut lines, header) = open_lines(log_file)?;
+    lines.accept(header.line.as_slice());
+    let mut log = Log::new(header.header);
+    let (mut line, mut number) = (header.line, 0_u64);
+    let end = loop {
+        match lines.next(&mut line).map_err(|error| OpenError::io(path, &error))? {
+            NextLine::Line => {}
+            NextLine::End => break ScanEnd::Complete,
+            NextLine::Torn => break ScanEnd::TornTail,
+            NextLine::Damaged(why) => {
+                break ScanEnd::Damaged(Problem::Damaged { line: number + 1, why });
+            }
         }
-        number += 1;
-        let Some(body) = line.strip_suffix(b"\n") else {
-            scan.end = ScanEnd::TornTail;
-            return Ok(scan);
-        };
-        match apply_line(&mut scan.log, body) {
-            Ok(()) => scan.good_bytes += length as u64,
+        match apply_line(&mut log, &line) {
+            Ok(()) => lines.accept(&line),
             Err(LineError::Unparsable(why)) => {
-                let last = reader.fill_buf().map_err(|error| OpenError::io(path, &error))?.is_empty();
-                scan.end = if last {
-                    ScanEnd::TornTail
-                } else {
-                    ScanEnd::Damaged(Problem::Damaged { line: number, why })
-                };
-                return Ok(scan);
+                let torn = lines.is_torn_tail().map_err(|error| OpenError::io(path, &error))?;
+                let damaged = Problem::Damaged { line: number + 1, why };
+                break if torn { ScanEnd::TornTail } else { ScanEnd::Damaged(damaged) };
             }
             Err(LineError::Problem(why)) => {
-                scan.end = ScanEnd::Damaged(Problem::NotUnderstood { line: number, why });
-                return Ok(scan);
+                break ScanEnd::Damaged(Problem::NotUnderstood { line: number + 1, why });
             }
         }
-    }
+        number += 1;
+    };
+    let (cut, recovered) = lines.cut();
+    Ok(Scan { log, lines: number, cut, recovered, end })
 }
 
-enum LineError {
+pub(super) enum LineError {
     /// Not a row at all: torn when last, damage otherwise.
     Unparsable(String),
     /// A row that cannot be interpreted.
     Problem(String),
 }
 
-fn apply_line(log: &mut Log, body: &[u8]) -> Result<(), LineError> {
+/// One stored line, only as far as it is needed.
+pub(super) enum RowView<'a> {
+    /// An event.
+    Event(EventLine<'a>),
+    /// A packed row: first seq, members, time of the last.
+    Packed(u64, u64, i64),
+}
+
+/// Reads one line of a log.
+pub(super) fn row_view(body: &[u8]) -> Result<RowView<'_>, LineError> {
     if body.starts_with(b"{\"type\":\"text-chunks\"")
         || body.starts_with(b"{\"type\":\"reasoning-chunks\"")
         || body.starts_with(b"{\"type\":\"tool-call-chunks\"")
@@ -156,22 +162,29 @@ fn apply_line(log: &mut Log, body: &[u8]) -> Result<(), LineError> {
         let Some((count, last)) = row.extent() else {
             return Err(LineError::Problem("malformed packed row: dt and members do not match".to_owned()));
         };
-        return log.skip_chunks(row.seq0, count, last).map_err(|error| LineError::Problem(error.to_string()));
+        return Ok(RowView::Packed(row.seq0, count, last));
     }
     let line: EventLine<'_> = parse(body)?;
     if matches!(line.kind.as_ref(), "text-chunks" | "reasoning-chunks" | "tool-call-chunks") {
         return Err(LineError::Problem("a packed row in an unusual layout".to_owned()));
     }
-    let view = EventView {
-        kind: &line.kind,
-        seq: line.seq,
-        time: line.time,
-        data: line.data,
-        source_event_seqs: line.source_event_seqs.as_deref(),
-        surface_op: line.surface_op,
-        ignorable: line.ignorable == Some(true),
+    Ok(RowView::Event(line))
+}
+
+fn apply_line(log: &mut Log, body: &[u8]) -> Result<(), LineError> {
+    let applied = match row_view(body)? {
+        RowView::Packed(seq0, count, last_time) => log.skip_chunks(seq0, count, last_time),
+        RowView::Event(line) => log.apply_view(EventView {
+            kind: &line.kind,
+            seq: line.seq,
+            time: line.time,
+            data: line.data,
+            source_event_seqs: line.source_event_seqs.as_deref(),
+            surface_op: line.surface_op,
+            ignorable: line.ignorable == Some(true),
+        }),
     };
-    log.apply_view(view).map_err(|error| LineError::Problem(error.to_string()))
+    applied.map_err(|error| LineError::Problem(error.to_string()))
 }
 
 fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, LineError> {
@@ -182,39 +195,43 @@ fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, LineError> {
     })
 }
 
-fn read_header(
-    path: &Path,
-    reader: &mut impl BufRead,
-    line: &mut Vec<u8>,
-) -> Result<SessionHeader, OpenError> {
-    line.clear();
-    reader.read_until(b'\n', line).map_err(|error| OpenError::io(path, &error))?;
-    let Some(body) = line.strip_suffix(b"\n") else {
+/// A header with the line it was read from.
+pub(super) struct HeaderLine {
+    pub header: SessionHeader,
+    pub line: Vec<u8>,
+}
+
+/// The lines of a log after its header.
+pub(super) fn open_lines(log_file: &LogFile) -> Result<(LogLines, HeaderLine), OpenError> {
+    let path = &log_file.path;
+    let io = |error: std::io::Error| OpenError::io(path, &error);
+    let file = File::open(path).map_err(io)?;
+    let mut lines = LogLines::new(file, log_file.compression, Limits::NONE, BUFFER_BYTES).map_err(io)?;
+    let mut line = Vec::new();
+    if lines.next(&mut line).map_err(io)? != NextLine::Line {
         return Err(OpenError::Header {
             path: path.to_owned(),
             why: "empty or header-less session log".to_owned(),
         });
-    };
+    }
+    let header = parse_header(path, &line)?;
+    Ok((lines, HeaderLine { header, line }))
+}
+
+fn parse_header(path: &Path, line: &[u8]) -> Result<SessionHeader, OpenError> {
     let header_error =
         |error: HeaderError| OpenError::Header { path: path.to_owned(), why: error.to_string() };
-    let text = std::str::from_utf8(body).map_err(|_| OpenError::Header {
+    let text = std::str::from_utf8(line).map_err(|_| OpenError::Header {
         path: path.to_owned(),
         why: "corrupt session log: header line is not valid JSON: not UTF-8".to_owned(),
     })?;
     SessionHeader::from_json(text).map_err(header_error)
 }
 
-/// Reads only the header of a log.
-pub(super) fn header_of(path: &Path) -> Result<SessionHeader, OpenError> {
-    let file = File::open(path).map_err(|error| OpenError::io(path, &error))?;
-    let mut line = Vec::new();
-    read_header(path, &mut BufReader::new(file.take(64 * 1024)), &mut line)
-}
-
 /// The events of a log one by one, packed rows taken apart. Ends at a torn last line.
 pub struct Events {
     header: SessionHeader,
-    reader: BufReader<File>,
+    lines: LogLines,
     unpacked: VecDeque<Event>,
     line: Vec<u8>,
     number: u64,
@@ -222,15 +239,9 @@ pub struct Events {
 
 impl Events {
     /// Opens a log and reads its header.
-    ///
-    /// # Errors
-    /// When the file cannot be read or does not begin with a header.
-    pub fn open(path: &Path) -> Result<Self, OpenError> {
-        let file = File::open(path).map_err(|error| OpenError::io(path, &error))?;
-        let mut reader = BufReader::with_capacity(BUFFER_BYTES, file);
-        let mut line = Vec::new();
-        let header = read_header(path, &mut reader, &mut line)?;
-        Ok(Self { header, reader, unpacked: VecDeque::new(), line, number: 0 })
+    pub(super) fn open(log_file: &LogFile) -> Result<Self, OpenError> {
+        let (lines, HeaderLine { header, line }) = open_lines(log_file)?;
+        Ok(Self { header, lines, unpacked: VecDeque::new(), line, number: 0 })
     }
 
     /// The log's header.
@@ -239,25 +250,18 @@ impl Events {
     }
 
     fn read(&mut self) -> Result<bool, Problem> {
-        self.line.clear();
-        let damaged = |number: u64, why: String| Problem::Damaged { line: number, why };
-        self.reader
-            .read_until(b'\n', &mut self.line)
-            .map_err(|error| damaged(self.number + 1, error.to_string()))?;
-        let Some(body) = self.line.strip_suffix(b"\n") else {
-            return Ok(false);
-        };
-        self.number += 1;
-        let row = std::str::from_utf8(body)
+        let number = self.number + 1;
+        let damaged = |why: String| Problem::Damaged { line: number, why };
+        match self.lines.next(&mut self.line).map_err(|error| damaged(error.to_string()))? {
+            NextLine::Line => self.number = number,
+            NextLine::End | NextLine::Torn => return Ok(false),
+            NextLine::Damaged(why) => return Err(damaged(why)),
+        }
+        let row = std::str::from_utf8(&self.line)
             .map_err(|error| error.to_string())
             .and_then(|text| StoredRow::from_json(text).map_err(|error| error.to_string()));
-        match row {
-            Ok(row) => {
-                self.unpacked.extend(row.into_events());
-                Ok(true)
-            }
-            Err(why) => Err(damaged(self.number, why)),
-        }
+        self.unpacked.extend(row.map_err(damaged)?.into_events());
+        Ok(true)
     }
 }
 
