@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use lorimer_model::{ModelError, ModelInfo, Provider};
 use lorimer_protocol::{
-    AbortCause, Draft, EventData, InboxTarget, Message, PermissionMode, RequestHeader, SandboxModeEvent,
-    Source, TokenUsage, TurnEnd, TurnEndReason,
+    AbortCause, ContentBlock, Draft, EventData, InboxTarget, Message, PermissionMode, RequestHeader,
+    SandboxModeEvent, Source, TokenUsage, TurnEnd, TurnEndReason,
 };
 use lorimer_session::{AppendError, JournalError, Session};
 use lorimer_tools::Pipeline;
@@ -14,6 +14,7 @@ use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
 use crate::header::request_header;
+use crate::images::Images;
 use crate::inbox;
 use crate::options::AgentOptions;
 use crate::turn;
@@ -56,6 +57,7 @@ pub struct Agent {
     activity: Mutex<Activity>,
     pub(crate) header: RequestHeader,
     pub(crate) header_logged: AtomicBool,
+    pub(crate) images: Images,
 }
 
 /// What is running and how it is told to stop.
@@ -92,7 +94,8 @@ impl Agent {
         let activity = Mutex::new(Activity { cancel: CancellationToken::new(), cause: None });
         let header = request_header(provider.id(), &model, &options, &pipeline, session.id().as_str());
         let header_logged = AtomicBool::new(false);
-        Ok(Self { session, provider, model, pipeline, options, activity, header, header_logged })
+        let images = Images::default();
+        Ok(Self { session, provider, model, pipeline, options, activity, header, header_logged, images })
     }
 
     /// The session.
@@ -116,6 +119,17 @@ impl Agent {
     /// When the log refuses it.
     pub fn follow_up(&self, text: &str) -> Result<(), AgentError> {
         self.queue(InboxTarget::NextTurn, text)
+    }
+
+    /// Queues a person's message of several blocks, images among them, for a turn of its own. The bytes of an image have
+    /// to be among the session's [`Attachments`](lorimer_session::Attachments).
+    ///
+    /// # Errors
+    /// When the log refuses it.
+    pub fn follow_up_with(&self, content: Vec<ContentBlock>) -> Result<(), AgentError> {
+        let id = uuid::Uuid::new_v4().to_string();
+        let message = Message { content, ..Message::user_text(id, "", Source::user()) };
+        Ok(inbox::push(&self.session, InboxTarget::NextTurn, message)?)
     }
 
     /// Gives a person's message to the running turn at its next step.

@@ -9,6 +9,7 @@
 
 mod agent;
 mod header;
+mod images;
 mod inbox;
 mod options;
 mod pressure;

@@ -181,6 +181,9 @@ pub struct RunArgs {
     /// End the turn when its replies have cost this much, in US dollars
     #[arg(long, value_name = "USD")]
     pub max_cost: Option<f64>,
+    /// Show this image to the model; may be repeated
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub image: Vec<PathBuf>,
     /// The last answer must be JSON that fits this JSON Schema
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output_schema: Option<PathBuf>,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use lorimer_agent::{Agent, TurnReport};
 use lorimer_model::Difference;
-use lorimer_protocol::{AbortCause, Event, SessionId, TurnEndReason};
+use lorimer_protocol::{AbortCause, ContentBlock, Event, SessionId, TurnEndReason};
 use lorimer_session::Session;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -14,6 +14,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use crate::answer_schema::AnswerSchema;
 use crate::compose;
 use crate::exit::{CommandError, Exit};
+use crate::images::Image;
 use crate::settings::Settings;
 use crate::signals::{Ending, Signals};
 use crate::surface::{Progress, StdoutWriter, safe_for_stdout};
@@ -39,6 +40,8 @@ pub struct Job {
     pub output: Option<PathBuf>,
     /// What the answer has to fit.
     pub schema: Option<AnswerSchema>,
+    /// Images that go with the task.
+    pub images: Vec<Image>,
     /// Progress even when nobody seems to watch.
     pub show_progress: bool,
 }
@@ -65,7 +68,7 @@ async fn run(job: Job) -> Result<Exit, CommandError> {
     let compose::Composed { agent, differences } =
         compose::agent(&job.settings, &job.home, &job.cwd, Arc::clone(&session))?;
     let stdout = StdoutWriter::start().map_err(|error| CommandError::failed(error.to_string()))?;
-    agent.follow_up(&job.task)?;
+    queue_task(&agent, &job.task, job.images)?;
     let mut run = Run {
         agent: &agent,
         events,
@@ -133,6 +136,17 @@ fn tell_differences(differences: &[Difference]) {
             shown(&one.recorded)
         ));
     }
+}
+
+fn queue_task(agent: &Agent, task: &str, images: Vec<Image>) -> Result<(), CommandError> {
+    if images.is_empty() {
+        return Ok(agent.follow_up(task)?);
+    }
+    let mut content = vec![ContentBlock::text(task)];
+    for image in images {
+        content.push(image.into_block(agent.session())?);
+    }
+    Ok(agent.follow_up_with(content)?)
 }
 
 enum Finished {

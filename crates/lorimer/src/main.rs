@@ -11,6 +11,7 @@ mod credentials;
 mod drive;
 mod exit;
 mod home;
+mod images;
 mod input;
 mod routes;
 mod settings;

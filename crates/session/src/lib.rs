@@ -23,12 +23,14 @@
 //! # Ok::<(), lorimer_session::AppendError>(())
 //! ```
 
+mod attachments;
 mod fold;
 mod invariants;
 mod journal;
 mod live;
 mod store;
 
+pub use attachments::Attachments;
 pub use fold::{
     FoldError, Inbox, Log, PendingCall, ResultParts, Surface, SurfaceNode, SurfaceNodeKind, TurnState,
     closers,

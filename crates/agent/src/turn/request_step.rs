@@ -8,7 +8,7 @@ use lorimer_protocol::{
     ContentBlock, Draft, Failure, FinishReason, InboxTarget, LlmRetry, LlmRetryStarted, RequestContext,
     RequestHeaderEvent, RequestHeaderReason, RetryMode, TurnEndReason,
 };
-use lorimer_session::{AppendError, JournalError};
+use lorimer_session::{AppendError, Attachments, JournalError};
 use lorimer_tools::{CallRequest, Scheduler, SchedulerError, StepPlace};
 
 use super::stream::{Attempt, attempt, log_reply};
@@ -55,12 +55,15 @@ impl TurnRun<'_> {
         if let Err(error) = agent.session.flush().await {
             return Ok(Next::Done(unsaved(&error)));
         }
-        let Some(request) = agent.session.with_log(build_request) else {
+        let Some(mut request) = agent.session.with_log(build_request) else {
             return Ok(Next::Done(StepOutcome::failed(Failure::new(
                 "UNKNOWN",
                 "there is no request header",
             ))));
         };
+        if agent.model.accepts_images {
+            agent.images.fill(&mut request, agent.session.directory().map(Attachments::of).as_ref());
+        }
         let mut attempt = attempt(agent, request, place, self.cancel).await?;
         match attempt.reply.finish.clone() {
             FinishReason::Aborted { .. } => self.interrupted(place, attempt).map(Next::Done),

@@ -28,6 +28,7 @@ pub fn demo(args: &DemoArgs) -> Result<Exit, CommandError> {
         json: false,
         output: None,
         schema: None,
+        images: Vec::new(),
         show_progress: true,
     })
 }

@@ -8,6 +8,7 @@ use crate::answer_schema::AnswerSchema;
 use crate::cli::RunArgs;
 use crate::drive::{Job, drive};
 use crate::exit::{CommandError, Exit};
+use crate::images::Image;
 use crate::input::{self, PipedInput};
 use crate::settings::Settings;
 use crate::surface::Progress;
@@ -28,6 +29,7 @@ pub fn run(args: &RunArgs) -> Result<Exit, CommandError> {
     let resume = session_to_resume(args, &settings, &home, &here)?;
     let cwd = workspace_of(args, &settings, &home, here, resume.as_ref())?;
     let task = task(args, &settings)?;
+    let images = args.image.iter().map(|path| Image::read(path)).collect::<Result<Vec<_>, _>>()?;
     let schema = args.output_schema.as_deref().map(AnswerSchema::read).transpose()?;
     if let Some(schema) = &schema {
         let before =
@@ -43,6 +45,7 @@ pub fn run(args: &RunArgs) -> Result<Exit, CommandError> {
         json: args.json,
         output: args.output.clone(),
         schema,
+        images,
         show_progress: false,
     })
 }
@@ -109,7 +112,16 @@ fn session_to_resume(
     if !args.continue_last {
         return Ok(None);
     }
-    match store.list_of(cwd).into_iter().next() {
+    let newest = store.list_of(cwd).into_iter().next();
+    let since = newest.as_ref().map_or(0, |newest| newest.updated_at);
+    if let Some((path, _)) = store.unreadable_of(cwd).into_iter().find(|(_, updated)| *updated >= since) {
+        return Err(CommandError::usage(format!(
+            "the newest session of {} cannot be read: {}; choose another with --session, or move it away",
+            cwd.display(),
+            path.display()
+        )));
+    }
+    match newest {
         Some(newest) => Ok(Some(newest.header.id)),
         None => Err(CommandError::usage(format!(
             "there is no session of {} to continue; leave out --continue to start one",

@@ -7,6 +7,7 @@ mod demo;
 mod faults;
 mod files;
 mod help;
+mod images;
 mod input;
 mod lab;
 mod log;

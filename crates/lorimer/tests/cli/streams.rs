@@ -126,7 +126,10 @@ fn a_server_that_is_busy_says_when_to_come_back() {
     assert_eq!(repeats(&lab), ["RATE_LIMIT"]);
     let log = lab.log();
     let retry = log.of("llm/retry")[0];
-    assert_eq!((&retry["delayMs"], &retry["failure"]["message"]), (&json!(20), &json!("DeepSeek: slow down (too many requests: go on in 1 s)")));
+    assert_eq!(
+        (&retry["delayMs"], &retry["failure"]["message"]),
+        (&json!(20), &json!("DeepSeek: slow down (too many requests: go on in 1 s)"))
+    );
     assert_eq!(
         (&retry["failure"]["status"], &retry["failure"]["providerRetryAfterMs"]),
         (&json!(429), &json!(20))

@@ -13,6 +13,7 @@ use super::prefix::Prefix;
 use super::publish::NewLog;
 use super::reader::{LineError, Scan, ScanEnd, open_lines, scan};
 use super::{Store, StoreError};
+use crate::attachments::Attachments;
 use crate::fold::closers;
 use crate::live::now_ms;
 
@@ -126,7 +127,19 @@ impl Store {
             new.push(Arc::new(marker)).map_err(StoreError::Io).map_err(OpenError::from)?;
         }
         new.publish().map_err(StoreError::Io).map_err(OpenError::from)?;
+        self.share_images(&parent, &child.id);
         Ok(child.id)
+    }
+
+    /// A fork shows the images of its parent. They never change, so a second name for the same file is enough; one
+    /// that cannot be given is told to the model by its placeholder.
+    fn share_images(&self, parent: &LogFile, child: &SessionId) {
+        let (Some(from), Ok(log)) = (parent.path.parent(), self.find(child)) else {
+            return;
+        };
+        if let Some(to) = log.path.parent() {
+            let _ = Attachments::of(from).share_with(&Attachments::of(to));
+        }
     }
 
     /// Puts what can be kept of a log that opens only for reading into a new session: everything before the first line

@@ -69,6 +69,18 @@ pub(super) fn list(root: &Path, cwd: Option<&Path>) -> Vec<SessionSummary> {
     all
 }
 
+/// The logs of a workspace's folder that a list leaves out, because their header cannot be read, with their last write.
+pub(super) fn unreadable(root: &Path, cwd: &Path) -> Vec<(PathBuf, u64)> {
+    directories(&root.join(super::project_key(&cwd.to_string_lossy())))
+        .filter_map(|session| LogFile::find(&session))
+        .filter(|log| summary(log).is_none())
+        .filter_map(|log| {
+            let updated = std::fs::metadata(&log.path).and_then(|metadata| metadata.modified()).ok()?;
+            Some((log.path, epoch_ms(updated)))
+        })
+        .collect()
+}
+
 fn summary(log: &LogFile) -> Option<SessionSummary> {
     let mut file = File::open(&log.path).ok()?;
     let metadata = file.metadata().ok()?;

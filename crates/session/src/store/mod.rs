@@ -185,6 +185,12 @@ impl Store {
         list::list(&self.root, Some(cwd))
     }
 
+    /// Logs of one workspace whose header cannot be read, which no list shows, with their last write in epoch
+    /// milliseconds.
+    pub fn unreadable_of(&self, cwd: &Path) -> Vec<(PathBuf, u64)> {
+        list::unreadable(&self.root, cwd)
+    }
+
     /// The full id of the one session whose id begins with `prefix`.
     ///
     /// # Errors
