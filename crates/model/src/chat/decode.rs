@@ -19,6 +19,8 @@ const DONE: &str = "[DONE]";
 /// The state of one stream.
 #[derive(Debug, Default)]
 pub struct ChatDecoder {
+    /// Whether there were more blocks than a reply may have.
+    overflown: bool,
     blocks: Vec<Block>,
     text: Option<usize>,
     reasoning: Option<usize>,
@@ -26,6 +28,9 @@ pub struct ChatDecoder {
     finish: Option<String>,
     done: bool,
 }
+
+/// Most blocks of one reply: no model makes a thousand calls at once, and finding a block takes time for each.
+const MAX_BLOCKS: usize = 1024;
 
 #[derive(Debug)]
 enum Block {
@@ -52,6 +57,10 @@ impl Decode for ChatDecoder {
             for choice in frame.choices.unwrap_or_default() {
                 self.choice(choice, chunks);
             }
+        }
+        if self.overflown {
+            let message = format!("the server sent more than {MAX_BLOCKS} blocks in one reply");
+            return Err(Failure::new("MALFORMED_RESPONSE", message));
         }
         Ok(self.progress())
     }
@@ -116,6 +125,9 @@ impl ChatDecoder {
             self.text_delta(text, chunks);
         }
         for call in delta.tool_calls.unwrap_or_default() {
+            if self.overflown {
+                return;
+            }
             self.call_delta(call, chunks);
         }
     }
@@ -153,7 +165,12 @@ impl ChatDecoder {
             None | Some(Value::Null) => String::new(),
             Some(parsed) => parsed.to_string(),
         };
-        let position = self.call_position(delta.index, new_id.as_deref()).unwrap_or_else(|| {
+        let known = self.call_position(delta.index, new_id.as_deref());
+        if known.is_none() && self.blocks.len() >= MAX_BLOCKS {
+            self.overflown = true;
+            return;
+        }
+        let position = known.unwrap_or_else(|| {
             let block =
                 Block::Call { wire_index: delta.index, id: None, name: None, arguments: String::new() };
             open(&mut self.blocks, block, chunks)
@@ -269,6 +286,16 @@ mod tests {
             FinishReason::Error { failure } => &failure.code,
             other => panic!("no failure: {other:?}"),
         }
+    }
+
+    #[test]
+    fn a_flood_of_calls_is_refused() {
+        let mut decoder = ChatDecoder::default();
+        let calls: Vec<_> = (0..5000).map(|index| serde_json::json!({"index": index, "id": "c"})).collect();
+        let frame =
+            serde_json::json!({"choices": [{"index": 0, "delta": {"tool_calls": calls}}]}).to_string();
+        let refused = decoder.frame("", &frame, &mut Vec::new()).unwrap_err();
+        assert_eq!(refused.code, "MALFORMED_RESPONSE");
     }
 
     #[test]

@@ -58,7 +58,8 @@ impl<P: Protocol> Exchange<P> {
 
     /// Says whose failure it is.
     fn name(&self, failure: &mut Failure) {
-        failure.message = format!("{}: {}", self.config.name, failure.message);
+        // Once more: a key that came escaped in JSON has been taken apart since.
+        failure.message = format!("{}: {}", self.config.name, redact(&failure.message, self.key()));
     }
 
     /// Waits for `work`, but no longer than the limit or the caller's patience.

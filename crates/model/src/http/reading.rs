@@ -12,6 +12,10 @@ use super::{Decode, Progress, Protocol, ProviderConfig, frame_failure};
 use crate::failure::{self, redact};
 use crate::sse::{SseDecoder, SseEvent};
 
+/// Most bytes of one answer: many times the longest reply of any model, and a bound to what a server can make
+/// this process hold.
+const MAX_REPLY_BYTES: usize = 256 * 1024 * 1024;
+
 /// An answer that is being read.
 pub(super) struct Reading<P: Protocol> {
     response: Response,
@@ -21,6 +25,7 @@ pub(super) struct Reading<P: Protocol> {
     /// The first bytes, until an event shows that this is an event stream.
     head: Vec<u8>,
     seen_event: bool,
+    received_bytes: usize,
     waited_for_content: Duration,
     waited_for_rest: Duration,
 }
@@ -34,6 +39,7 @@ impl<P: Protocol> Reading<P> {
             events: Vec::new(),
             head: Vec::new(),
             seen_event: false,
+            received_bytes: 0,
             waited_for_content: Duration::ZERO,
             waited_for_rest: Duration::ZERO,
         }
@@ -91,6 +97,11 @@ impl<P: Protocol> Reading<P> {
         key: Option<&str>,
         queue: &mut VecDeque<StreamChunk>,
     ) -> Result<bool, Stop> {
+        self.received_bytes += bytes.len();
+        if self.received_bytes > MAX_REPLY_BYTES {
+            let message = format!("the server sent more than {} MiB in one reply", MAX_REPLY_BYTES >> 20);
+            return Err(Failure::new("MALFORMED_RESPONSE", message).into());
+        }
         let fed = self.sse.feed(bytes, &mut self.events);
         let before = queue.len();
         for event in std::mem::take(&mut self.events) {
