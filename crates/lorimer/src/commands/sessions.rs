@@ -5,7 +5,7 @@ use std::path::Path;
 use lorimer_protocol::{
     ContentBlock, Draft, Event, Payload, SessionId, SessionTitle, TitleSource, TurnEndReason,
 };
-use lorimer_session::{ForkPoint, SessionSummary, Store};
+use lorimer_session::{ForkPoint, OpenError, SessionSummary, Store, StoreError};
 use serde_json::json;
 
 use crate::cli::{ForkArgs, SessionsCommand};
@@ -27,6 +27,10 @@ const SHOWN_RESULT_LINES: usize = 12;
 pub fn sessions(command: &SessionsCommand) -> Result<Exit, CommandError> {
     let home = home::home()?;
     let store = compose::store(&settings::load(&home, None, &[])?, &home);
+    // An export writes the log's bytes itself: the writer of lines would hold standard output against it.
+    if let SessionsCommand::Export { id, format: _ } = command {
+        return export(&store, &store.resolve(id)?);
+    }
     let out = StdoutWriter::start().map_err(|error| CommandError::failed(error.to_string()))?;
     match command {
         SessionsCommand::List { all, json } => list(&store, *all, *json, &out)?,
@@ -37,10 +41,8 @@ pub fn sessions(command: &SessionsCommand) -> Result<Exit, CommandError> {
         }
         SessionsCommand::Rename { id, title } => rename(&store, id, title)?,
         SessionsCommand::Repair { id } => repair(&store, id, &out)?,
-        SessionsCommand::Export { id, format: _ } => {
-            let id = store.resolve(id)?;
-            return export(&store, &id);
-        }
+        // Done above.
+        SessionsCommand::Export { .. } => {}
         SessionsCommand::Import { path, directory } => import(&store, path, directory.as_deref(), &out)?,
         SessionsCommand::Delete { id } => {
             let id = store.resolve(id)?;
@@ -180,13 +182,14 @@ fn repair(store: &Store, id: &str, out: &StdoutWriter) -> Result<(), CommandErro
 
 fn export(store: &Store, id: &SessionId) -> Result<Exit, CommandError> {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    let exported = store.export(id, &mut out)?;
-    match std::io::Write::flush(&mut out) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(CommandError::failed(format!("cannot write to standard output: {error}")))
+    match store.export(id, &mut out) {
+        Ok(0) => Err(CommandError::failed("the log is empty")),
+        Ok(_) => Ok(Exit::Completed),
+        // A reader that has seen enough is no failure.
+        Err(OpenError::Store(StoreError::Io(error))) if error.kind() == std::io::ErrorKind::BrokenPipe => {
+            Ok(Exit::Completed)
         }
-        _ if exported == 0 => Err(CommandError::failed("the log is empty")),
-        _ => Ok(Exit::Completed),
+        Err(error) => Err(error.into()),
     }
 }
 
