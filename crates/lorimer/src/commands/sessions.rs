@@ -189,6 +189,9 @@ fn export(store: &Store, id: &SessionId) -> Result<Exit, CommandError> {
         Err(OpenError::Store(StoreError::Io(error))) if error.kind() == std::io::ErrorKind::BrokenPipe => {
             Ok(Exit::Completed)
         }
+        Err(OpenError::Store(StoreError::Io(error))) => {
+            Err(CommandError::failed(format!("cannot write to standard output: {error}")))
+        }
         Err(error) => Err(error.into()),
     }
 }
