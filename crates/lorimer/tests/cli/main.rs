@@ -6,6 +6,7 @@
 mod demo;
 mod faults;
 mod files;
+mod forks;
 mod help;
 mod input;
 mod lab;
@@ -13,6 +14,7 @@ mod log;
 mod outcomes;
 mod permissions;
 mod prefix;
+mod protocols;
 mod scenarios;
 mod secrets;
 mod server;

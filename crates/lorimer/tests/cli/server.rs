@@ -1,5 +1,6 @@
 //! Scripted model servers on loopback, one process each.
 
+use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -66,6 +67,23 @@ impl Server {
         let text = std::fs::read_to_string(self.request_log()).unwrap_or_default();
         let body = |line| serde_json::from_str::<Value>(line).expect("a request")["body"].take();
         text.lines().map(body).collect()
+    }
+
+    /// The paths of the requests so far, of a scripted server.
+    pub fn paths(&self) -> Vec<String> {
+        let text = std::fs::read_to_string(self.request_log()).unwrap_or_default();
+        let path = |line| serde_json::from_str::<Value>(line).expect("a request")["path"].take();
+        text.lines().map(|line| path(line).as_str().expect("a path").to_owned()).collect()
+    }
+
+    /// The headers of the last request of a scripted server, by lower-case name.
+    pub fn last_headers(&self) -> HashMap<String, String> {
+        let text = std::fs::read_to_string(self.request_log()).unwrap_or_default();
+        let line: Value = serde_json::from_str(text.lines().last().expect("a request")).expect("JSON");
+        let headers = line["headers"].as_object().expect("headers").iter();
+        headers
+            .map(|(name, value)| (name.to_lowercase(), value.as_str().unwrap_or_default().to_owned()))
+            .collect()
     }
 
     /// The messages of the last request.
