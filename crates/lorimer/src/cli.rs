@@ -179,7 +179,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "TEXT")]
     pub append_system_prompt: Option<String>,
     /// End the turn when its replies have cost this much, in US dollars
-    #[arg(long, value_name = "USD")]
+    #[arg(long, value_name = "USD", value_parser = dollars)]
     pub max_cost: Option<f64>,
     /// Show this image to the model; may be repeated
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -283,4 +283,11 @@ pub struct ModelsArgs {
     /// Override a setting; may be repeated
     #[arg(short = 'c', long = "config", value_name = "KEY=VALUE")]
     pub config: Vec<String>,
+}
+
+fn dollars(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(amount) if amount.is_finite() && amount > 0.0 => Ok(amount),
+        _ => Err("must be a number of dollars above 0".to_owned()),
+    }
 }

@@ -53,6 +53,11 @@ fn choose(settings: &Settings, home: &Path) -> Result<Chosen, CommandError> {
         let differences = Some(provider.differences());
         return Ok(Chosen { provider: Arc::new(provider), model: id.to_owned(), differences });
     }
+    if split_route(&settings.model) == (REPLAY_ROUTE, None) {
+        return Err(CommandError::usage(
+            "a replay needs a session: -m replay/ID; see `lorimer sessions list`".to_owned(),
+        ));
+    }
     let registry = routes::providers(settings, home)?;
     let (provider, model) =
         routes::route(&registry, &settings.model).map_err(|error| CommandError::usage(error.to_string()))?;

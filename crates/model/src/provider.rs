@@ -121,7 +121,7 @@ pub enum ModelError {
         nearest: Option<String>,
     },
     /// The model has no such effort.
-    #[error("{model} does not take the effort \"{effort}\"; it takes: {}", offered.join(", "))]
+    #[error("{model} does not take the effort \"{effort}\"; it takes: {}", efforts(offered))]
     UnsupportedEffort {
         /// Model id.
         model: String,
@@ -138,6 +138,13 @@ pub enum ModelError {
         /// What is wrong and what to do.
         reason: String,
     },
+}
+
+fn efforts(offered: &[String]) -> String {
+    match offered.is_empty() {
+        true => "none; leave it out".to_owned(),
+        false => offered.join(", "),
+    }
 }
 
 fn hint(nearest: Option<&String>) -> String {

@@ -4,7 +4,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 use serde_json::{Map, Value as Json, json};
-use toml_edit::{DocumentMut, Item, Value};
+use toml_edit::{DocumentMut, Item, TableLike, Value};
 
 use crate::cli::{ConfigArgs, ConfigCommand};
 use crate::exit::{CommandError, Exit};
@@ -21,9 +21,9 @@ pub fn config(args: &ConfigArgs) -> Result<Exit, CommandError> {
     let home = home::home()?;
     let out = StdoutWriter::start().map_err(|error| CommandError::failed(error.to_string()))?;
     match &args.command {
-        None => list(&effective(args, &home)?, &out),
+        None => list(&effective(&home, args.directory.as_deref(), &args.config)?, &out),
         Some(ConfigCommand::Get { key }) => {
-            let settings = effective(args, &home)?;
+            let settings = effective(&home, args.directory.as_deref(), &args.config)?;
             let value = settings.get(key).ok_or_else(|| unknown(key))?;
             out.line(value.map_or_else(|| "unset".to_owned(), |value| plain(&value)));
         }
@@ -36,13 +36,21 @@ pub fn config(args: &ConfigArgs) -> Result<Exit, CommandError> {
     out.finish_listing()
 }
 
-fn effective(args: &ConfigArgs, home: &Path) -> Result<Settings, CommandError> {
-    let workspace = home::workspace(args.directory.as_deref())?;
+/// The settings that a run in a folder would have.
+///
+/// # Errors
+/// When the folder or a setting cannot be used.
+pub(super) fn effective(
+    home: &Path,
+    directory: Option<&Path>,
+    overrides: &[String],
+) -> Result<Settings, CommandError> {
+    let workspace = home::workspace(directory)?;
     let file = match workspace_config(home, &workspace, false) {
         WorkspaceConfig::Trusted(file) => Some(file),
         WorkspaceConfig::Absent | WorkspaceConfig::Untrusted(_) => None,
     };
-    Ok(settings::load(home, file.as_deref(), &args.config)?)
+    Ok(settings::load(home, file.as_deref(), overrides)?)
 }
 
 fn list(settings: &Settings, out: &StdoutWriter) {
@@ -78,6 +86,7 @@ fn set(home: &Path, key: &str, text: &str) -> Result<(), CommandError> {
         Some(Err(misfit)) => return Err(CommandError::usage(format!("\"{key}\" must be {}", misfit.wanted))),
         None => return Err(unknown(key)),
     }
+    settings::check_ranges(&probe)?;
     let path = home.join(FILE_NAME);
     let unusable = |source| CommandError::from(SettingsError::Read { path: path.clone(), source });
     let before = match std::fs::read_to_string(&path) {
@@ -85,10 +94,13 @@ fn set(home: &Path, key: &str, text: &str) -> Result<(), CommandError> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
         Err(error) => return Err(unusable(error)),
     };
-    let mut document: DocumentMut = before
-        .parse()
-        .map_err(|error: toml_edit::TomlError| CommandError::usage(format!("{}: {error}", path.display())))?;
-    put(&mut document, key, probe.get(key).flatten());
+    let mut document: DocumentMut =
+        before.parse().map_err(|error| SettingsError::syntax(&path, &before, &error))?;
+    if !put(&mut document, key, probe.get(key).flatten()) {
+        let message =
+            format!("{}: what holds \"{key}\" there is not a table; correct it first", path.display());
+        return Err(CommandError::usage(message));
+    }
     std::fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -97,24 +109,30 @@ fn set(home: &Path, key: &str, text: &str) -> Result<(), CommandError> {
         .map_err(|error| CommandError::failed(format!("cannot write {}: {error}", path.display())))
 }
 
-/// The old file or the new one, never half of either.
+/// The old file or the new one, never half of either. A link stays one, and permissions stay as they are.
 fn replace_file(path: &Path, text: &str) -> std::io::Result<()> {
+    let target = std::fs::canonicalize(path);
+    let path = target.as_deref().unwrap_or(path);
     let staged = path.with_extension(format!("toml.{}.tmp", std::process::id()));
     std::fs::write(&staged, text)?;
+    if let Ok(before) = std::fs::metadata(path) {
+        std::fs::set_permissions(&staged, before.permissions())?;
+    }
     std::fs::rename(&staged, path)
 }
 
-fn put(document: &mut DocumentMut, key: &str, value: Option<Value>) {
+/// `false` when what should hold the key is something else than a table.
+fn put(document: &mut DocumentMut, key: &str, value: Option<Value>) -> bool {
     let mut parts: Vec<&str> = key.split('.').collect();
     let Some(last) = parts.pop() else {
-        return;
+        return false;
     };
-    let mut table = document.as_table_mut();
+    let mut table: &mut dyn TableLike = document.as_table_mut();
     for part in parts {
         let entry = table.entry(part).or_insert_with(toml_edit::table);
-        match entry.as_table_mut() {
+        match entry.as_table_like_mut() {
             Some(inner) => table = inner,
-            None => return,
+            None => return false,
         }
     }
     match (table.get_mut(last), value) {
@@ -130,6 +148,7 @@ fn put(document: &mut DocumentMut, key: &str, value: Option<Value>) {
             table.remove(last);
         }
     }
+    true
 }
 
 /// A JSON Schema of `config.toml`.

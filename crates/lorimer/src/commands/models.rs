@@ -3,7 +3,9 @@
 use crate::cli::ModelsArgs;
 use crate::exit::{CommandError, Exit};
 use crate::surface::{StdoutWriter, safe_line};
-use crate::{home, routes, settings};
+use crate::{home, routes};
+
+use super::config::effective;
 
 /// Prints providers with their models.
 ///
@@ -11,7 +13,7 @@ use crate::{home, routes, settings};
 /// When a setting cannot be used or standard output cannot be written.
 pub fn models(args: &ModelsArgs) -> Result<Exit, CommandError> {
     let home = home::home()?;
-    let settings = settings::load(&home, None, &args.config)?;
+    let settings = effective(&home, None, &args.config)?;
     let registry = routes::providers(&settings, &home)?;
     let local = routes::local_servers(&settings);
     let running = routes::probe(&local);

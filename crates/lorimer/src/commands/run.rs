@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use lorimer_protocol::SessionId;
+use lorimer_session::Store;
 
 use crate::answer_schema::AnswerSchema;
 use crate::cli::RunArgs;
@@ -22,12 +23,14 @@ use crate::{compose, home, settings};
 pub fn run(args: &RunArgs) -> Result<Exit, CommandError> {
     let home = home::home()?;
     let here = home::workspace(args.directory.as_deref())?;
-    let trusted = trusted_config(&home, &here, args.trust_workspace);
+    // Which workspace's own settings count is known only when the session is.
+    let store = compose::store(&settings::load(&home, None, &args.config)?, &home);
+    let resume = session_to_resume(args, &store, &here)?;
+    let cwd = workspace_of(args, &store, here, resume.as_ref())?;
+    let trusted = trusted_config(&home, &cwd, args.trust_workspace);
     let mut settings = settings::load(&home, trusted.as_deref(), &args.config)?;
     apply_flags(&mut settings, args);
     check_tools_mode(&settings.tools_mode)?;
-    let resume = session_to_resume(args, &settings, &home, &here)?;
-    let cwd = workspace_of(args, &settings, &home, here, resume.as_ref())?;
     let task = task(args, &settings)?;
     let images = args.image.iter().map(|path| Image::read(path)).collect::<Result<Vec<_>, _>>()?;
     let schema = args.output_schema.as_deref().map(AnswerSchema::read).transpose()?;
@@ -99,13 +102,7 @@ fn check_tools_mode(mode: &str) -> Result<(), CommandError> {
     }
 }
 
-fn session_to_resume(
-    args: &RunArgs,
-    settings: &Settings,
-    home: &Path,
-    cwd: &Path,
-) -> Result<Option<SessionId>, CommandError> {
-    let store = compose::store(settings, home);
+fn session_to_resume(args: &RunArgs, store: &Store, cwd: &Path) -> Result<Option<SessionId>, CommandError> {
     if let Some(id) = &args.session {
         return Ok(Some(store.resolve(id)?));
     }
@@ -133,15 +130,14 @@ fn session_to_resume(
 /// A session goes on where it was: in its own workspace when none is named, and in no other.
 fn workspace_of(
     args: &RunArgs,
-    settings: &Settings,
-    home: &Path,
+    store: &Store,
     here: PathBuf,
     resume: Option<&SessionId>,
 ) -> Result<PathBuf, CommandError> {
     let Some(id) = resume else {
         return Ok(here);
     };
-    let events = compose::store(settings, home).events(id)?;
+    let events = store.events(id)?;
     let Some(own) = events.header().cwd.as_deref().map(Path::new) else {
         return Ok(here);
     };

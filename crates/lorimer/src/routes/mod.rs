@@ -33,11 +33,11 @@ pub fn providers(settings: &Settings, home: &Path) -> Result<Registry, CommandEr
     let mut registry = Registry::new();
     registry.add(Arc::new(lorimer_model::deepseek(
         |name| std::env::var(name).ok().filter(|value| !value.is_empty()).or_else(|| credentials.get(name)),
-        deepseek_overrides(settings),
+        built_in(settings, DEEPSEEK_ROUTE)?,
     )));
     registry.add(Arc::new(lorimer_model::anthropic(
         |name| std::env::var(name).ok().filter(|value| !value.is_empty()).or_else(|| credentials.get(name)),
-        waits(settings),
+        built_in(settings, ANTHROPIC_ROUTE)?,
     )));
     for (id, table) in tables(settings) {
         let messages = table.protocol == Some(Protocol::Messages);
@@ -53,7 +53,8 @@ pub fn providers(settings: &Settings, home: &Path) -> Result<Registry, CommandEr
     Ok(registry)
 }
 
-/// Presets and tables, presets first, each with what the other leaves out.
+/// Presets and tables, presets first, each with what the other leaves out. Tables of built-in providers are not among
+/// them.
 pub fn tables(settings: &Settings) -> Vec<(String, ProviderTable)> {
     let mut all: Vec<(String, ProviderTable)> = PRESETS
         .iter()
@@ -62,7 +63,8 @@ pub fn tables(settings: &Settings) -> Vec<(String, ProviderTable)> {
             (preset.id.to_owned(), own.or(preset.table()))
         })
         .collect();
-    let others = settings.providers.iter().filter(|(id, _)| !PRESETS.iter().any(|preset| preset.id == *id));
+    let is_preset = |id: &str| PRESETS.iter().any(|preset| preset.id == id);
+    let others = settings.providers.iter().filter(|(id, _)| !is_preset(id) && built_in_route(id).is_none());
     all.extend(others.map(|(id, table)| (id.clone(), table.clone())));
     all
 }
@@ -75,12 +77,14 @@ pub fn local_servers(settings: &Settings) -> Vec<(String, ProviderTable)> {
 
 /// The variable that holds a provider's key; `None` for one that needs none.
 pub fn key_variable_of(settings: &Settings, provider: &str) -> Option<String> {
-    if provider == DEEPSEEK_ROUTE {
-        let own = settings.deepseek_key_variable.clone();
-        return Some(own.unwrap_or_else(|| "DEEPSEEK_API_KEY".to_owned()));
-    }
-    if provider == ANTHROPIC_ROUTE {
-        return Some("ANTHROPIC_API_KEY".to_owned());
+    let usual = match built_in_route(provider) {
+        Some(DEEPSEEK_ROUTE) => Some("DEEPSEEK_API_KEY"),
+        Some(_) => Some("ANTHROPIC_API_KEY"),
+        None => None,
+    };
+    if let Some(usual) = usual {
+        let own = built_in(settings, provider).ok().and_then(|overrides| overrides.key_variable);
+        return Some(own.unwrap_or_else(|| usual.to_owned()));
     }
     let table = tables(settings).into_iter().find(|(id, _)| id == provider)?.1;
     table.key_variable.filter(|variable| !variable.is_empty())
@@ -105,13 +109,42 @@ pub fn route(registry: &Registry, route: &str) -> Result<(Arc<dyn Provider>, Str
     Ok((provider, model))
 }
 
-fn deepseek_overrides(settings: &Settings) -> ProviderOverrides {
-    ProviderOverrides {
-        base_url: settings.deepseek_base_url.clone(),
-        key_variable: settings.deepseek_key_variable.clone(),
-        default_context_window: settings.request_context_window_tokens,
-        ..waits(settings)
+/// The route of a built-in provider that a table changes instead of adding another.
+fn built_in_route(id: &str) -> Option<&'static str> {
+    match id {
+        "deepseek" | DEEPSEEK_ROUTE => Some(DEEPSEEK_ROUTE),
+        ANTHROPIC_ROUTE => Some(ANTHROPIC_ROUTE),
+        _ => None,
     }
+}
+
+/// What the settings change about a built-in provider.
+fn built_in(settings: &Settings, id: &str) -> Result<ProviderOverrides, CommandError> {
+    let route = built_in_route(id);
+    let mut table = ProviderTable::default();
+    for (name, own) in settings.providers.iter().filter(|(name, _)| built_in_route(name) == route) {
+        if own.name.is_some() || own.protocol.is_some() {
+            return Err(CommandError::usage(format!(
+                "provider \"{name}\" is built in and keeps its name and protocol; give the table another name"
+            )));
+        }
+        table = own.clone().or(table);
+    }
+    if route == Some(DEEPSEEK_ROUTE) {
+        table.base_url = settings.deepseek_base_url.clone().or(table.base_url);
+        table.key_variable = settings.deepseek_key_variable.clone().or(table.key_variable);
+    }
+    let window = table.context_window_tokens.or(settings.request_context_window_tokens);
+    Ok(ProviderOverrides {
+        base_url: table.base_url,
+        key_variable: table.key_variable,
+        default_context_window: window,
+        max_tokens: table.max_tokens,
+        efforts: table.efforts,
+        effort: table.effort,
+        models: (!table.models.is_empty()).then(|| table.models.iter().map(provider_model).collect()),
+        ..waits(settings)
+    })
 }
 
 /// How long a server may take, for every provider.

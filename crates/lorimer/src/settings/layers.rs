@@ -29,10 +29,7 @@ pub fn apply_file(settings: &mut Settings, path: &Path) -> Result<(), SettingsEr
 
 /// Applies the text of a file.
 pub fn apply_text(settings: &mut Settings, path: &Path, text: &str) -> Result<(), SettingsError> {
-    let document = Document::parse(text).map_err(|error| SettingsError::Syntax {
-        path: path.to_owned(),
-        message: syntax_message(text, &error),
-    })?;
+    let document = Document::parse(text).map_err(|error| SettingsError::syntax(path, text, &error))?;
     File { path, text }.apply(settings, document.as_table(), "")
 }
 
@@ -114,11 +111,15 @@ fn override_provider(
     Ok(())
 }
 
-fn syntax_message(text: &str, error: &toml_edit::TomlError) -> String {
-    let what = error.message().replace('\n', " ");
-    match error.span() {
-        Some(span) => format!("line {}: {what}", line_of(text, span.start)),
-        None => what,
+impl SettingsError {
+    /// What is wrong with a file's text, in one line.
+    pub fn syntax(path: &Path, text: &str, error: &toml_edit::TomlError) -> Self {
+        let what = error.message().replace('\n', " ");
+        let message = match error.span() {
+            Some(span) => format!("line {}: {what}", line_of(text, span.start)),
+            None => what,
+        };
+        Self::Syntax { path: path.to_owned(), message }
     }
 }
 

@@ -109,14 +109,21 @@ pub fn load(
 }
 
 /// Values of the right type that would make no sense.
-fn check_ranges(settings: &Settings) -> Result<(), SettingsError> {
+///
+/// # Errors
+/// For the first such value.
+pub fn check_ranges(settings: &Settings) -> Result<(), SettingsError> {
     let ratio = settings.context_prune_threshold_ratio;
     let checks = [
         ("max_steps", settings.max_steps != Some(0), "1 or more"),
         ("max_parallel_tool_calls", settings.max_parallel_tool_calls > 0, "1 or more"),
         ("context.prune_threshold_ratio", (0.0..=1.0).contains(&ratio), "a number from 0 to 1"),
         ("session.write_delay_ms", settings.session_write_delay_ms <= 1000, "at most 1000"),
-        ("max_cost_usd", settings.max_cost_usd.is_none_or(|cost| cost > 0.0), "more than 0"),
+        (
+            "max_cost_usd",
+            settings.max_cost_usd.is_none_or(|cost| cost.is_finite() && cost > 0.0),
+            "more than 0",
+        ),
         (
             "session.compression",
             matches!(settings.session_compression.as_str(), "none" | "zstd"),

@@ -20,6 +20,9 @@ pub const KEY: &str = "sk-lab-7f3a91c0de";
 /// What no run of these tests comes near; it only ends a test that hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// Variables of the person who runs the tests that would change what the program does.
+const FOREIGN: [&str; 6] = ["DSH_", "LORIMER_", "DEEPSEEK_", "ANTHROPIC_", "OPENAI_", "OPENROUTER_"];
+
 /// One test's files.
 pub struct Lab {
     root: TempDir,
@@ -72,13 +75,28 @@ impl Lab {
 
     /// `lorimer run` on a server, with a key and without waits between repeats.
     pub fn run(&self, server: &Server, arguments: &[&str]) -> Call<'_> {
-        let quick = ["run", "-c", "retry.initial_delay_ms=1", "-c", "retry.max_retries=2"];
-        self.lorimer(&quick)
-            // A busy machine may take long to pipe something in.
-            .and(&["-c", "run.stdin_wait_ms=60000"])
+        self.quick(arguments).variable("DEEPSEEK_API_KEY", KEY).variable("DEEPSEEK_BASE_URL", &server.url())
+    }
+
+    /// The same with the Messages protocol.
+    pub fn run_messages(&self, server: &Server, arguments: &[&str]) -> Call<'_> {
+        self.quick(&["-m", "anthropic"])
             .and(arguments)
-            .variable("DEEPSEEK_API_KEY", KEY)
-            .variable("DEEPSEEK_BASE_URL", &server.url())
+            .variable("ANTHROPIC_API_KEY", KEY)
+            .variable("ANTHROPIC_BASE_URL", &server.url())
+    }
+
+    /// `lorimer run` without waits between repeats, and with no key of its own.
+    pub fn quick(&self, arguments: &[&str]) -> Call<'_> {
+        let quick = ["run", "-c", "retry.initial_delay_ms=1", "-c", "retry.max_retries=2"];
+        // A busy machine may take long to pipe something in.
+        self.lorimer(&quick).and(&["-c", "run.stdin_wait_ms=60000"]).and(arguments)
+    }
+
+    /// Writes the settings of the home.
+    pub fn configure(&self, text: &str) {
+        std::fs::create_dir_all(self.home()).expect("a home");
+        std::fs::write(self.home().join("config.toml"), text).expect("a file");
     }
 
     /// The logs of all sessions.
@@ -246,9 +264,7 @@ impl<'a> Call<'a> {
         command.args(&self.arguments).current_dir(&self.directory);
         for (name, _) in std::env::vars_os() {
             let known = name.to_string_lossy().to_uppercase();
-            if ["DSH_", "LORIMER_", "DEEPSEEK_"].iter().any(|start| known.starts_with(start))
-                || known.ends_with("_PROXY")
-            {
+            if FOREIGN.iter().any(|start| known.starts_with(start)) || known.ends_with("_PROXY") {
                 command.env_remove(name);
             }
         }

@@ -22,8 +22,11 @@ impl Log {
         let read = |session: lorimer_session::SessionSummary| {
             let events = store.events(&session.header.id).expect("a log");
             let events = events.map_while(Result::ok).map(|event| value(&event.to_json())).collect();
-            let text = std::fs::read_to_string(&session.path).unwrap_or_default();
-            let header = value(text.lines().next().unwrap_or("null"));
+            // A compressed log has no text; its header is as it was understood.
+            let header = match std::fs::read_to_string(&session.path) {
+                Ok(text) => value(text.lines().next().unwrap_or("null")),
+                Err(_) => serde_json::to_value(&session.header).expect("JSON"),
+            };
             Self { path: session.path, header, events }
         };
         sessions.into_iter().map(read).collect()

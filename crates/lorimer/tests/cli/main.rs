@@ -3,17 +3,23 @@
 //! What must hold: every test has a home, a workspace and a server of its own, so that all can run at once; nothing
 //! leaves the machine; nothing depends on how long anything takes.
 
+mod config;
 mod demo;
 mod faults;
 mod files;
+mod forks;
 mod help;
 mod images;
+mod imports;
 mod input;
 mod lab;
+mod limits;
 mod log;
 mod outcomes;
 mod permissions;
 mod prefix;
+mod protocols;
+mod replay;
 mod scenarios;
 mod secrets;
 mod server;

@@ -7,7 +7,7 @@ use crate::lab::Lab;
 use crate::server::{Server, ask, check, say};
 
 /// Thirty turns: two calls each, with reasoning, with an empty one, or without; the twelfth waits for ever.
-fn long_script() -> Vec<Value> {
+pub fn long_script() -> Vec<Value> {
     let step = |number: usize| {
         let calls = json!([
             {"name": "read", "arguments": {"file_path": "notes.txt", "offset": number % 7 + 1, "limit": number % 3 + 1}},
@@ -25,7 +25,7 @@ fn long_script() -> Vec<Value> {
     turns
 }
 
-fn notes() -> String {
+pub fn notes() -> String {
     (0..40).map(|number| format!("this is line {number} of the notes\n")).collect()
 }
 

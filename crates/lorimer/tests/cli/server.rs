@@ -1,6 +1,8 @@
 //! Scripted model servers on loopback, one process each.
 
-use std::io::{BufRead, BufReader};
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -66,6 +68,23 @@ impl Server {
         let text = std::fs::read_to_string(self.request_log()).unwrap_or_default();
         let body = |line| serde_json::from_str::<Value>(line).expect("a request")["body"].take();
         text.lines().map(body).collect()
+    }
+
+    /// The paths of the requests so far, of a scripted server.
+    pub fn paths(&self) -> Vec<String> {
+        let text = std::fs::read_to_string(self.request_log()).unwrap_or_default();
+        let path = |line| serde_json::from_str::<Value>(line).expect("a request")["path"].take();
+        text.lines().map(|line| path(line).as_str().expect("a path").to_owned()).collect()
+    }
+
+    /// The headers of the last request of a scripted server, by lower-case name.
+    pub fn last_headers(&self) -> HashMap<String, String> {
+        let text = std::fs::read_to_string(self.request_log()).unwrap_or_default();
+        let line: Value = serde_json::from_str(text.lines().last().expect("a request")).expect("JSON");
+        let headers = line["headers"].as_object().expect("headers").iter();
+        headers
+            .map(|(name, value)| (name.to_lowercase(), value.as_str().unwrap_or_default().to_owned()))
+            .collect()
     }
 
     /// The messages of the last request.
@@ -145,4 +164,44 @@ pub fn finish(reason: &str) -> String {
 
 fn frame(value: &Value) -> String {
     format!("data: {value}\n\n")
+}
+
+/// A server on this machine that only lists its models. It ends with the tests.
+pub struct LocalServer {
+    port: u16,
+}
+
+impl LocalServer {
+    pub fn listing(models: &[&str]) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        let list: Vec<Value> = models.iter().map(|id| json!({"id": id, "object": "model"})).collect();
+        let body = json!({"object": "list", "data": list}).to_string();
+        std::thread::spawn(move || listener.incoming().flatten().for_each(|stream| answer(stream, &body)));
+        Self { port }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+}
+
+/// Answers `GET /v1/models`, and nothing else.
+fn answer(mut stream: TcpStream, body: &str) {
+    let mut line = String::new();
+    let mut reader = BufReader::new(&stream);
+    // The rest of the request is read so that closing does not cut the answer off.
+    let read = reader.read_line(&mut line).and_then(|_| {
+        let mut rest = String::new();
+        while reader.read_line(&mut rest)? > 2 {
+            rest.clear();
+        }
+        Ok(())
+    });
+    let status = if line.starts_with("GET /v1/models ") { "200 OK" } else { "404 Not Found" };
+    let length = body.len();
+    // A program that has gone needs no answer.
+    let _ = read.and_then(|()| {
+        write!(stream, "HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}")
+    });
 }

@@ -69,7 +69,7 @@ pub enum ImportError {
         format: u64,
     },
     /// A fixture that leaves its working directory open.
-    #[error("{} does not say its working directory; give one", path.display())]
+    #[error("{} does not say its working directory; give one with -C", path.display())]
     NoDirectory {
         /// The file.
         path: PathBuf,
