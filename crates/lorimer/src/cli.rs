@@ -32,7 +32,7 @@ Exit codes: 0 completed, 1 failed, 2 usage or configuration, 3 limit reached, 4 
 pub enum Command {
     /// Run an agent on a task until it is done
     #[command(after_help = RUN_EXAMPLES)]
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Survey a folder with the offline planner: no key, no network, nothing is changed
     #[command(after_help = "Example:\n  lorimer demo ~/src/project")]
     Demo(DemoArgs),

@@ -113,6 +113,7 @@ pub fn load(
 /// # Errors
 /// For the first such value.
 pub fn check_ranges(settings: &Settings) -> Result<(), SettingsError> {
+    check_prices(settings)?;
     let ratio = settings.context_prune_threshold_ratio;
     let checks = [
         ("max_steps", settings.max_steps != Some(0), "1 or more"),
@@ -137,6 +138,23 @@ pub fn check_ranges(settings: &Settings) -> Result<(), SettingsError> {
             Err(SettingsError::WrongType { key: key.to_owned(), place, wanted: wanted.to_owned() })
         }
     }
+}
+
+/// Half a price would count as none, and a limit in dollars would be refused for a reason nobody sees.
+fn check_prices(settings: &Settings) -> Result<(), SettingsError> {
+    let half = settings.providers.iter().find_map(|(name, table)| {
+        let half = |model: &&ModelTable| model.price_input.is_some() != model.price_output.is_some();
+        table.models.iter().find(half).map(|model| (name, model))
+    });
+    let Some((name, model)) = half else {
+        return Ok(());
+    };
+    let place = settings.origins.get(&format!("providers.{name}")).map(ToString::to_string);
+    Err(SettingsError::Provider {
+        name: name.clone(),
+        place: place.unwrap_or_default(),
+        message: format!("model \"{}\" needs both price_input and price_output", model.id),
+    })
 }
 
 #[cfg(test)]

@@ -389,3 +389,11 @@ fn a_built_in_provider_takes_what_a_table_changes() {
     assert_eq!(run.answer(), "ok\n");
     assert_eq!(server.paths(), ["/v1/messages"]);
 }
+
+#[test]
+fn half_a_price_is_refused() {
+    let lab = Lab::new();
+    lab.configure("[providers.mine]\nbase_url = \"http://127.0.0.1:9\"\n[[providers.mine.models]]\nid = \"m\"\nprice_input = 1.0\n");
+    let complaint = config(&lab, &[]).end().complaint(2).to_owned();
+    assert!(complaint.ends_with("model \"m\" needs both price_input and price_output"), "{complaint}");
+}
