@@ -186,7 +186,8 @@ mod tests {
 ## Providers
 
 A server that speaks chat completions or Messages is a table. Presets (`openai`, `openrouter`, `ollama`, `lmstudio`,
-`llamacpp`, `vllm`) need only what differs from them. Prices are in US dollars for a million tokens.
+`llamacpp`, `vllm`) need only what differs from them, and so do the built-in `deepseek` and
+`anthropic`, which keep their name and protocol. A list of models replaces the built-in one. Prices are in US dollars for a million tokens.
 
 ```toml
 [providers.mine]
