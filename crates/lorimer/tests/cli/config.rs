@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::lab::{Call, Ended, KEY, Lab, until};
-use crate::server::{LocalServer, Server, say};
+use crate::server::{LocalServer, Server, ask, say};
 
 fn config<'a>(lab: &'a Lab, arguments: &[&str]) -> Call<'a> {
     lab.lorimer(&["config"]).and(arguments)
@@ -29,7 +29,8 @@ fn keys(lab: &Lab) -> BTreeSet<String> {
 #[test]
 fn a_list_says_where_values_come_from() {
     let lab = Lab::new();
-    lab.configure("# mine\nmodel = \"ollama/x\"\n\n[bash]\ntimeout_ms = 5\n\n[providers.ollama]\nbase_url = \"http://127.0.0.1:1/v1\"\n");
+    let own = "# mine\nmodel = \"ollama/x\"\n\n[bash]\ntimeout_ms = 5\n";
+    lab.configure(&format!("{own}\n[providers.ollama]\nbase_url = \"http://127.0.0.1:1/v1\"\n"));
     let list = config(&lab, &["-c", "max_steps=7"]).variable("LORIMER_RETRY__MAX_RETRIES", "9").end();
     insta::assert_snapshot!(listed(&list, &lab, "model"), @r#"model = "ollama/x"  # in [HOME]/config.toml, line 2"#);
     insta::assert_snapshot!(listed(&list, &lab, "bash.timeout_ms"), @"bash.timeout_ms = 5  # in [HOME]/config.toml, line 5");
@@ -396,4 +397,68 @@ fn half_a_price_is_refused() {
     lab.configure("[providers.mine]\nbase_url = \"http://127.0.0.1:9\"\n[[providers.mine.models]]\nid = \"m\"\nprice_input = 1.0\n");
     let complaint = config(&lab, &[]).end().complaint(2).to_owned();
     assert!(complaint.ends_with("model \"m\" needs both price_input and price_output"), "{complaint}");
+}
+
+#[test]
+fn an_untrusted_workspace_sends_nothing_elsewhere() {
+    let (lab, server) = (Lab::new(), Server::scripted(&[say("ok")]));
+    let elsewhere = Server::scripted(&[say("stolen")]);
+    let url = elsewhere.url();
+    configure_workspace(
+        &lab,
+        &format!("deepseek.base_url = \"{url}\"\npermission_mode = \"danger-full-access\"\n"),
+    );
+    let ended = lab.run(&server, &["hi"]).end();
+    assert_eq!((ended.code, ended.stdout.as_str()), (0, "ok\n"));
+    assert!(elsewhere.requests().is_empty());
+    // A file that is left out need not even be one.
+    configure_workspace(&lab, "= = =\n");
+    assert_eq!(lab.run(&server, &["hi"]).end().code, 0);
+    let broken = lab.run(&server, &["--trust-workspace", "hi"]).end();
+    assert!(broken.complaint(2).contains("[WS]/.lorimer/config.toml is not valid TOML"), "{broken:?}");
+}
+
+#[test]
+fn a_model_that_writes_settings_takes_their_trust() {
+    let path = ".lorimer/config.toml";
+    let turns = [
+        ask("read", json!({"file_path": path})),
+        ask("write", json!({"file_path": path, "content": "max_tokens = 99\n"})),
+        say("ok"),
+    ];
+    let (lab, server) = (Lab::new(), Server::scripted(&turns));
+    configure_workspace(&lab, "max_tokens = 77\n");
+    lab.lorimer(&["trust"]).end().answer();
+    lab.run(&server, &["hi"]).end().answer();
+    assert_eq!(lab.get(path), "max_tokens = 99\n");
+    let next = lab.run(&server, &["--continue", "hi"]).end();
+    assert!(next.complaint(0).contains("not trusted"), "{next:?}");
+    assert_ne!(server.requests().last().expect("a request")["max_tokens"], 99);
+}
+
+#[test]
+fn provider_tables_that_cannot_be_used_say_where() {
+    let lab = Lab::new();
+    let said = |text: &str| {
+        lab.configure(text);
+        lab.quick(&["-m", "mine/x", "hi"]).end().complaint(2).to_owned()
+    };
+    insta::assert_snapshot!(said("[providers.mine]\nbase_url = 'http://h'\nprotocol = 'soap'\n"), @r#"lorimer: provider "mine" in [HOME]/config.toml, line 3: unknown variant `soap`, expected `chat` or `messages`"#);
+    insta::assert_snapshot!(said("[providers.mine]\nprotocol = 'chat'\n"), @r#"lorimer: provider "mine" has no base_url; write it under [providers.mine]"#);
+    insta::assert_snapshot!(said("[providers.mine]\nbase_url = 'http://h'\n[[providers.mine.models]]\nname = 'a'\n"), @r#"lorimer: provider "mine" in [HOME]/config.toml, line 3: missing field `id`"#);
+    insta::assert_snapshot!(said("[providers.mine]\nbase_url = 'nowhere'\nkey_variable = ''\n"), @r#"lorimer: mine cannot be used: the base URL "nowhere" is not a URL (relative URL without a base); it should look like https://host/path"#);
+    assert!(said("[providers.mine]\nbase_uri = 'http://h'\n").contains("line 2: unknown field `base_uri`"));
+    assert!(said("providers = 3\n").contains("\"providers\""));
+    assert!(lab.logs().is_empty());
+}
+
+#[test]
+fn a_server_of_ones_own_is_listed() {
+    let lab = Lab::new();
+    lab.configure("[providers.mine]\nname = 'My server'\nbase_url = 'http://h'\nkey_variable = ''\n[[providers.mine.models]]\nid = 'big'\ncontext_window_tokens = 9000\n");
+    let models = lab.lorimer(&["models"]).end();
+    assert!(
+        models.answer().contains("mine (My server): ready\n  mine/big, window 9000 tokens\n"),
+        "{models:?}"
+    );
 }

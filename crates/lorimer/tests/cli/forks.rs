@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::lab::{Ended, Lab};
@@ -184,4 +185,55 @@ fn an_export_of_a_compressed_log_is_plain() {
     let lines: Vec<Value> = exported.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!(lines[0]["id"], log.id());
     assert!(lines.len() > 20 && lines.last().is_some_and(|line| line["type"] == "turn/end"), "{exported}");
+}
+
+#[test]
+fn a_compressed_log_that_was_cut_goes_on() {
+    let (lab, server) = with_three_turns(&["-c", "session.compression=zstd"]);
+    let log = lab.log();
+    let bytes = fs::read(&log.path).expect("a log");
+    fs::write(&log.path, &bytes[..bytes.len() - 5]).expect("a log");
+    let ended = lab.run(&server, &["--session", &log.id(), "again"]).end();
+    assert_eq!(ended.code, 0, "{ended:?}");
+    assert!(ended.complaint(0).contains("torn"), "{ended:?}");
+    let log = lab.log();
+    log.assert_closed();
+    assert_eq!(log.of("turn/start").len(), 4);
+    check("pairs.py", &server.request_log());
+}
+
+#[test]
+fn a_compressed_log_that_is_damaged_is_repaired() {
+    let (lab, server) = with_three_turns(&["-c", "session.compression=zstd"]);
+    let log = lab.log();
+    let mut bytes = fs::read(&log.path).expect("a log");
+    let middle = bytes.len() * 2 / 3;
+    bytes[middle..middle + 64].fill(0x55);
+    fs::write(&log.path, &bytes).expect("a log");
+    let refused = lab.run(&server, &["--session", &log.id(), "again"]).end();
+    assert!(refused.complaint(2).contains("can be read but not continued"), "{refused:?}");
+    assert_eq!(lab.lorimer(&["sessions", "show", &log.id()]).end().code, 0);
+    let repaired = new_id(&lab.lorimer(&["sessions", "repair", &log.id()]).end());
+    assert_eq!(lab.run(&server, &["--session", &repaired, "again"]).end().stderr, "");
+    log_of(&lab, &repaired).assert_closed();
+    assert_eq!(fs::read(&log.path).expect("the old log"), bytes);
+    check("pairs.py", &server.request_log());
+}
+
+#[test]
+fn a_running_session_is_forked_at_its_last_whole_turn() {
+    let turns = [say("one"), ask("bash", json!({"command": "sleep 600", "description": "Wait"})), say("two")];
+    let (lab, server) = (Lab::new(), Server::scripted(&turns));
+    lab.run(&server, &["first"]).end().answer();
+    let id = lab.log().id();
+    let full = ["--json", "--permission-mode", "danger-full-access", "--continue", "second"];
+    let mut running = lab.run(&server, &full).start();
+    running.until(&["\"tool/call\"", "sleep 600"]);
+    let fork = new_id(&lab.lorimer(&["fork", &id, "--turn", "1"]).end());
+    let inside = lab.lorimer(&["fork", &id]).end();
+    assert!(inside.complaint(2).contains("inside open turn 2"), "{inside:?}");
+    assert_eq!(log_of(&lab, &fork).ends(), [&json!({"kind": "completed"})]);
+    running.signal(Signal::INT);
+    assert_eq!(running.end().code, 130);
+    log_of(&lab, &id).assert_closed();
 }

@@ -61,7 +61,8 @@ fn a_cost_limit_needs_prices() {
 /// A lab with a schema of `{"n": integer}`.
 fn with_schema(answer: &str) -> (Lab, Server) {
     let (lab, server) = (Lab::new(), Server::scripted(&[say(answer)]));
-    let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": false});
+    let properties = json!({"n": {"type": "integer"}});
+    let schema = json!({"type": "object", "properties": properties, "required": ["n"]});
     lab.put("schema.json", schema.to_string());
     (lab, server)
 }

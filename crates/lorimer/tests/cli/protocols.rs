@@ -239,3 +239,60 @@ fn what_goes_wrong_on_messages_is_told() {
     other: Anthropic: the server answers in chat completions, but the Messages protocol was expected: correct the base URL, or the protocol that is configured for this provider [MALFORMED_RESPONSE]; go on with `lorimer run --session [SHORT-ID]`
     ");
 }
+
+#[test]
+fn calls_that_were_cancelled_together_all_have_results() {
+    let wait = |number: usize| json!({"name": "bash", "arguments": {"command": format!("sleep 60{number}"), "description": "Wait"}});
+    let turns = [json!({"reasoning": "Wait.", "calls": [wait(0), wait(1), wait(2)]}), say("on")];
+    for messages in [true, false] {
+        let (lab, server) = (Lab::new(), Server::scripted(&turns));
+        let run = |arguments: &[&str]| {
+            let full = ["--json", "--permission-mode", "danger-full-access"];
+            if messages {
+                lab.run_messages(&server, &full).and(arguments)
+            } else {
+                lab.run(&server, &full).and(arguments)
+            }
+        };
+        let mut running = run(&["go"]).start();
+        running.until(&["\"tool/call\"", "sleep 600"]);
+        running.signal(Signal::INT);
+        assert_eq!(running.end().code, 130);
+        let ended = run(&["--continue", "on"]).end();
+        ended.answer();
+        assert_eq!(ended.result()["text"], "on");
+        check("prefix.py", &server.request_log());
+        check("pairs.py", &server.request_log());
+        let log = lab.log();
+        log.assert_closed();
+        assert_eq!(log.results().len(), 3);
+    }
+}
+
+#[test]
+fn a_stream_of_messages_that_breaks_off_is_asked_for_again() {
+    let cut = messages_stream()[..3].to_vec();
+    let (lab, server) = (Lab::new(), Server::raw(&[cut, messages_stream()]));
+    assert_eq!(lab.run_messages(&server, &["go"]).end().answer(), "hi\n");
+    assert_eq!((server.requests().len(), lab.log().of("llm/retry").len()), (2, 1));
+    assert_eq!(server.requests()[0], server.requests()[1]);
+}
+
+#[test]
+fn a_cancelled_reply_on_messages_goes_on() {
+    let mut hang = messages_stream()[..1].to_vec();
+    let thinking = json!({"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": "", "signature": ""}});
+    let thought = json!({"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "Half a thought"}});
+    hang.extend([thinking, thought].map(|data| format!("event: x\ndata: {data}\n\n").into()));
+    hang.push(json!({"ms": 600_000}));
+    let (lab, server) = (Lab::new(), Server::raw(&[hang, messages_stream()]));
+    let mut running = lab.run_messages(&server, &["--json", "go"]).start();
+    running.until(&["Half a thought"]);
+    running.signal(Signal::INT);
+    assert_eq!(running.end().code, 130);
+    assert_eq!(lab.run_messages(&server, &["--continue", "on"]).end().answer(), "hi\n");
+    check("prefix.py", &server.request_log());
+    check("pairs.py", &server.request_log());
+    // Without its signature it would be refused.
+    assert!(!server.requests()[1].to_string().contains("Half a thought"));
+}
