@@ -223,3 +223,29 @@ fn an_effort_where_there_is_none_is_refused() {
     insta::assert_snapshot!(ended.complaint(2), @r#"lorimer: dear does not take the effort "high"; it takes: none; leave it out"#);
     assert!(server.requests().is_empty());
 }
+
+#[test]
+fn a_resume_says_only_what_changed_of_the_instructions() {
+    let (lab, server) = (Lab::new(), Server::scripted(&[say("ok")]));
+    lab.put("AGENTS.md", "Rule of the root.\n");
+    lab.put("CLAUDE.local.md", "My own rule.\n");
+    lab.run(&server, &["go"]).end().answer();
+    lab.run(&server, &["--continue", "again"]).end().answer();
+    fs::remove_file(lab.workspace().join("CLAUDE.local.md")).expect("removed");
+    lab.run(&server, &["--continue", "once more"]).end().answer();
+    check("prefix.py", &server.request_log());
+    let added = added(&server.requests());
+    assert!(added[0].contains("Rule of the root.") && added[0].contains("My own rule."), "{}", added[0]);
+    assert!(!added[1].contains("Rule of the root."), "{}", added[1]);
+    assert!(added[2].contains("CLAUDE.local.md") && !added[2].contains("rule"), "{}", added[2]);
+}
+
+#[test]
+fn names_of_instruction_files_are_a_setting() {
+    let (lab, server) = (Lab::new(), Server::scripted(&[say("ok")]));
+    lab.put("AGENTS.md", "Rule of agents.\n");
+    lab.put("RULES.md", "Rule of rules.\n");
+    lab.run(&server, &["-c", "instructions.files=RULES.md", "go"]).end().answer();
+    let sent = server.requests()[0].to_string();
+    assert!(sent.contains("Rule of rules.") && !sent.contains("Rule of agents."));
+}

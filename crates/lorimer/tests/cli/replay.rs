@@ -1,10 +1,11 @@
 //! `replay/ID`: the recorded replies of a session, against today's files.
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::lab::Lab;
 use crate::log::Log;
-use crate::server::{Server, asks, say};
+use crate::server::{Server, ask, asks, say};
 
 /// Two turns: one that reads two files, one that only answers.
 fn recorded() -> (Lab, String) {
@@ -85,4 +86,27 @@ fn a_replay_of_nothing_is_refused() {
 fn a_replay_without_a_session_is_refused() {
     let lab = Lab::new();
     insta::assert_snapshot!(lab.quick(&["-m", "replay", "hi"]).end().complaint(2), @"lorimer: a replay needs a session: -m replay/ID; see `lorimer sessions list`");
+}
+
+#[test]
+fn a_cancelled_and_compressed_session_is_replayed_as_far_as_it_went() {
+    let turns = [
+        json!({"reasoning": "Look.", "text": "I look.", "calls": [{"name": "glob", "arguments": {"pattern": "*"}}]}),
+        ask("bash", json!({"command": "sleep 600", "description": "Wait"})),
+    ];
+    let (lab, server) = (Lab::new(), Server::scripted(&turns));
+    let full = ["--json", "--permission-mode", "danger-full-access", "-c", "session.compression=zstd"];
+    let mut running = lab.run_messages(&server, &full).and(&["go"]).start();
+    running.until(&["\"tool/call\"", "sleep 600"]);
+    running.signal(Signal::INT);
+    assert_eq!(running.end().code, 130);
+    let id = lab.log().id();
+    // Without the right to run commands nothing waits this time.
+    let ended = lab.quick(&["-m", &format!("replay/{id}"), "--permission-mode", "read-only", "go"]).end();
+    assert_eq!(ended.code, 1, "{ended:?}");
+    assert!(ended.stderr.contains("no more replies than 2 [REPLAY_END]"), "{ended:?}");
+    assert!(ended.stderr.contains("the result of call_1_0 differs from the recorded one"), "{ended:?}");
+    let new = other_log(&lab, &id);
+    assert_eq!(calls(&new), calls(&lab.logs()[0]));
+    new.assert_closed();
 }
