@@ -237,3 +237,35 @@ fn a_running_session_is_forked_at_its_last_whole_turn() {
     assert_eq!(running.end().code, 130);
     log_of(&lab, &id).assert_closed();
 }
+
+#[test]
+fn an_export_that_nobody_reads_to_the_end_is_fine() {
+    let (lab, _server) = with_three_turns(&[]);
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let ended = lab.lorimer(&["sessions", "export", &lab.log().id()]).stdout(writer).end();
+    assert_eq!((ended.code, ended.stderr.as_str()), (0, ""));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_export_that_cannot_be_written_is_told() {
+    let (lab, _server) = with_three_turns(&[]);
+    let full = fs::File::options().write(true).open("/dev/full").expect("a full disk");
+    let ended = lab.lorimer(&["sessions", "export", &lab.log().id()]).stdout(full).end();
+    assert!(ended.complaint(1).contains("No space left"), "{ended:?}");
+}
+
+#[test]
+fn an_export_can_be_imported() {
+    let (lab, server) = with_three_turns(&["-c", "session.compression=zstd"]);
+    let exported = lab.lorimer(&["sessions", "export", &lab.log().id()]).end();
+    lab.put("exported.jsonl", exported.answer());
+    let imported = new_id(&lab.lorimer(&["sessions", "import", "exported.jsonl"]).end());
+    let (old, new) = (
+        lab.logs().into_iter().find(|log| log.id() != imported).expect("the old log"),
+        log_of(&lab, &imported),
+    );
+    assert_eq!(new.events, old.events);
+    assert_eq!(lab.run(&server, &["--session", &imported, "fourth"]).end().answer(), "four\n");
+}
