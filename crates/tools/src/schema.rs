@@ -35,7 +35,11 @@ pub fn schema_of<T: JsonSchema>() -> Value {
     value
 }
 
-/// Keywords of a schema that are outside the subset, with their paths; empty for one that can be checked.
+/// The types of the subset.
+const TYPES: [&str; 7] = ["object", "array", "string", "number", "integer", "boolean", "null"];
+
+/// Keywords of a schema that are outside the subset or have a value that cannot be checked, with their paths; empty for
+/// a schema that can be checked.
 pub fn unsupported_keywords(schema: &Value) -> Vec<String> {
     let mut found = Vec::new();
     collect_unsupported(schema, "schema", &mut found);
@@ -51,6 +55,14 @@ fn collect_unsupported(schema: &Value, path: &str, found: &mut Vec<String>) {
         match key.as_str() {
             "$schema" | "$id" => {}
             "type" if !value.is_string() => found.push(format!("{path}.type must be a single type string")),
+            "type" if !value.as_str().is_some_and(|name| TYPES.contains(&name)) => {
+                found.push(format!("{path}.type must be one of: {}", TYPES.join(", ")));
+            }
+            "properties" if !value.is_object() => found.push(format!("{path}.properties must be an object")),
+            "required" if !value.as_array().is_some_and(|names| names.iter().all(Value::is_string)) => {
+                found.push(format!("{path}.required must be a list of names"));
+            }
+            "enum" | "oneOf" if !value.is_array() => found.push(format!("{path}.{key} must be a list")),
             "properties" => {
                 for (name, inner) in value.as_object().into_iter().flatten() {
                     collect_unsupported(inner, &format!("{path}.properties.{name}"), found);

@@ -249,3 +249,13 @@ fn names_of_instruction_files_are_a_setting() {
     let sent = server.requests()[0].to_string();
     assert!(sent.contains("Rule of rules.") && !sent.contains("Rule of agents."));
 }
+
+#[test]
+fn a_schema_that_is_none_is_refused() {
+    let (lab, server) = with_schema("{}");
+    for schema in ["{\"type\": \"objekt\"}", "{\"type\": \"object\", \"required\": \"n\"}", "[1]"] {
+        lab.put("bad.json", schema);
+        let ended = lab.run(&server, &["--output-schema", "bad.json", "go"]).end();
+        assert!(ended.complaint(2).contains("cannot use bad.json as a schema"), "{schema}: {ended:?}");
+    }
+}
