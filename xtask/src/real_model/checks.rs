@@ -60,12 +60,11 @@ impl Table {
 /// Makes every run and checks it.
 pub fn all(lorimer: &Lorimer, server: &mut Server) -> Table {
     let mut table = Table::default();
-    if lorimer.route.starts_with("llamacpp/") {
-        table.add("models: lists the server's model", lists_the_model(lorimer));
-    }
+    table.add("models: lists the server's model", lists_the_model(lorimer));
     question(lorimer, &mut table);
     output_limit(lorimer, &mut table);
     cancel_and_go_on(lorimer, &mut table);
+    overflow(lorimer, &mut table);
     table.add("server: still runs", server.still_runs());
     table
 }
@@ -202,4 +201,16 @@ fn go_on(lorimer: &Lorimer, table: &mut Table, session: &str, prefix: &str) {
     table.add("continue: ends as the server said", ends_as_told(&trial));
     table.add("continue: usage is the server's", usage_is_the_servers(&trial));
     table.add("continue: the log is closed", log_of(lorimer, session).and_then(|log| is_closed(&log)));
+}
+
+/// A task that is several times the window fails in an orderly way, whatever the server makes of it.
+fn overflow(lorimer: &Lorimer, table: &mut Table) {
+    let task = "One more word, and yet another. ".repeat(3000);
+    let trial = lorimer.run(&task, &["-c", "retry.max_retries=1", "-c", QUESTION_TOKENS]);
+    let Some(trial) = table.trial("overflow", trial) else { return };
+    let code = trial.result["error"]["code"].as_str().unwrap_or("no error").to_owned();
+    let failed = trial.code == Some(1) && trial.result["stopReason"] == "error";
+    table.add("overflow: fails", ensure(failed, format!("{code}, exit 1"), &trial));
+    let session = trial.result["sessionId"].as_str().unwrap_or_default();
+    table.add("overflow: the log is closed", log_of(lorimer, session).and_then(|log| is_closed(&log)));
 }

@@ -52,7 +52,7 @@ impl Drop for Lorimer {
 }
 
 impl Lorimer {
-    /// Makes a workspace and finds out how this version is told of a server.
+    /// Makes a workspace; the program is told of the server by settings of its `llamacpp` preset.
     ///
     /// # Errors
     /// When the program does not run, or there is no place for its files.
@@ -69,14 +69,6 @@ impl Lorimer {
         let (version, model) = (String::new(), model.to_owned());
         let mut lorimer = Self { binary, folder, relay, settings, version, route, model };
         lorimer.version = lorimer.says(&["--version"])?.trim().to_owned();
-        if lorimer.models().is_err() {
-            // A version without settings of servers has one provider whose URL can be set.
-            lorimer.settings = vec![
-                format!("deepseek.base_url={url}"),
-                format!("request.context_window_tokens={WINDOW_TOKENS}"),
-            ];
-            lorimer.route = format!("deepseek-official/{}", lorimer.model);
-        }
         Ok(lorimer)
     }
 
