@@ -1,14 +1,19 @@
-//! `cargo xtask tidy`: checks of the repository that no compiler makes.
+//! `cargo xtask`: checks of the repository that no compiler makes, and a trial against a real server.
 
+mod real_model;
 mod tidy;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match std::env::args().nth(1).as_deref() {
-        Some("tidy") => tidy::tidy(),
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.split_first() {
+        Some((command, [])) if command == "tidy" => tidy::tidy(),
+        Some((command, rest)) if command == "real-model" => real_model::real_model(rest),
         _ => {
-            report("usage: cargo xtask tidy");
+            report(
+                "usage: cargo xtask tidy\n       cargo xtask real-model [--lorimer BIN] [--python PYTHON]",
+            );
             ExitCode::from(2)
         }
     }
