@@ -326,6 +326,23 @@ async fn an_overflow_prunes_once_and_otherwise_names_the_next_step() {
 }
 
 #[tokio::test]
+async fn an_empty_answer_to_more_than_the_window_holds_is_an_overflow() {
+    let mut lab = lab(vec![Reply::failure(Failure::new("EMPTY_RESPONSE", "nothing came."))]);
+    lab.model.set_window(100);
+    lab.agent = {
+        let session = lab.agent.session().clone();
+        let pipeline = PipelineBuilder::new(registry(), lab._dir.path().to_owned()).build();
+        Agent::new(session, lab.model.clone(), pipeline, AgentOptions::new("m", lab._dir.path().to_owned()))
+            .expect("an agent")
+    };
+    let TurnEndReason::Error { error } = lab.ask(&"word ".repeat(1000)).await.reason else {
+        panic!("an error")
+    };
+    assert!(error.message.contains("The conversation no longer fits m"), "{}", error.message);
+    assert_eq!(lab.model.requests().len(), 1, "asking again would change nothing");
+}
+
+#[tokio::test]
 async fn instructions_and_context_come_after_the_first_message() {
     let mut lab = lab(vec![Reply::text("ok"), Reply::text("ok")]);
     std::fs::write(lab._dir.path().join("AGENTS.md"), "Be brief.").expect("written");

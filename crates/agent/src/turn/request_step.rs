@@ -14,7 +14,7 @@ use lorimer_tools::{CallRequest, Scheduler, SchedulerError, StepPlace};
 use super::stream::{Attempt, attempt, log_reply};
 use super::{StepOutcome, TurnRun};
 use crate::inbox;
-use crate::pressure::{relieve, relieve_all};
+use crate::pressure::{measure_tokens, relieve, relieve_all};
 use crate::request::build_request;
 use crate::retry::{chance, retry_delay_ms};
 
@@ -160,7 +160,7 @@ impl TurnRun<'_> {
         tries: &mut Tries,
     ) -> Result<Next, AppendError> {
         let agent = self.agent;
-        if failure.code == "CONTEXT_WINDOW_EXCEEDED" {
+        if failure.code == "CONTEXT_WINDOW_EXCEEDED" || self.may_be_overflow(&failure) {
             if !tries.relieved && relieve_all(&agent.session, &agent.options)? > 0 {
                 tries.relieved = true;
                 return Ok(Next::Retry);
@@ -195,6 +195,16 @@ impl TurnRun<'_> {
         let started = LlmRetryStarted { retry_id, turn: place.turn, step: place.step, retry };
         agent.session.append(Draft::new(&started))?;
         Ok(Next::Retry)
+    }
+
+    /// Some servers answer a prompt beyond their window with an empty body.
+    fn may_be_overflow(&self, failure: &Failure) -> bool {
+        let agent = self.agent;
+        failure.code == "EMPTY_RESPONSE"
+            && agent
+                .model
+                .context_window
+                .is_some_and(|window| agent.session.with_log(measure_tokens) > window)
     }
 
     /// Logs the request header before this agent's first request, and the context when it differs from the last.
