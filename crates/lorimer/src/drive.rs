@@ -17,7 +17,7 @@ use crate::exit::{CommandError, Exit};
 use crate::images::Image;
 use crate::settings::Settings;
 use crate::signals::{Ending, Signals};
-use crate::surface::{Progress, StdoutWriter, safe_for_stdout};
+use crate::surface::{Progress, StdoutWriter, safe_for_stdout, short_id};
 
 /// How long a turn may take to end after a signal before the log is closed without it, in milliseconds.
 const ENDING_GRACE_MS: u64 = 5000;
@@ -34,6 +34,8 @@ pub struct Job {
     pub resume: Option<SessionId>,
     /// The task.
     pub task: String,
+    /// The model as the command line named it, for the next step that is told.
+    pub model_flag: Option<String>,
     /// Events on standard output instead of the answer alone.
     pub json: bool,
     /// A file for the answer.
@@ -80,7 +82,7 @@ async fn run(job: Job) -> Result<Exit, CommandError> {
     appended.iter().for_each(|event| run.show(event));
     let mut signals = Signals::listen().map_err(|error| CommandError::failed(error.to_string()))?;
     let (report, ending) = run.until_end(&mut signals).await?;
-    let mut result = RunResult::new(&session, report, ending, run.steps_before);
+    let mut result = RunResult::new(&session, report, ending, run.steps_before, job.model_flag);
     result.check(job.schema.as_ref());
     if let Some(path) = &job.output {
         result.save_answer(path);
@@ -249,6 +251,7 @@ async fn close_log(agent: &Agent, cause: AbortCause) {
 /// What a run came to.
 struct RunResult {
     session_id: SessionId,
+    model_flag: Option<String>,
     stop_reason: &'static str,
     text: String,
     usage: Value,
@@ -259,11 +262,18 @@ struct RunResult {
 }
 
 impl RunResult {
-    fn new(session: &Session, report: Option<TurnReport>, ending: Option<Ending>, steps_before: u64) -> Self {
+    fn new(
+        session: &Session,
+        report: Option<TurnReport>,
+        ending: Option<Ending>,
+        steps_before: u64,
+        model_flag: Option<String>,
+    ) -> Self {
         let steps = session.with_log(|log| log.turn().total_steps()) - steps_before;
         let Some(report) = report else {
             return Self {
                 session_id: session.id().clone(),
+                model_flag,
                 stop_reason: "aborted",
                 text: String::new(),
                 usage: json!({}),
@@ -277,6 +287,7 @@ impl RunResult {
         };
         let mut result = Self {
             session_id: session.id().clone(),
+            model_flag,
             stop_reason: "completed",
             text: report.text,
             usage: serde_json::to_value(report.usage).unwrap_or_default(),
@@ -350,8 +361,11 @@ impl RunResult {
 
     /// The next step when a turn did not end well: the session is there to be gone on with.
     fn go_on(&self) -> String {
-        let id: String = self.session_id.as_str().chars().take(8).collect();
-        format!("go on with `lorimer run --session {id}`")
+        let id = short_id(self.session_id.as_str());
+        match &self.model_flag {
+            Some(model) => format!("go on with `lorimer run --session {id} -m {model}`"),
+            None => format!("go on with `lorimer run --session {id}`"),
+        }
     }
 
     /// An answer that does not fit what was asked for is a failure.

@@ -23,7 +23,8 @@ pub use assembler::{Assembled, Assembler};
 pub use chat::{ChatConfig, ChatModel, ChatOverrides, ChatProvider, DEEPSEEK_ROUTE, deepseek};
 pub use estimate::{estimate_header_tokens, estimate_message_tokens};
 pub use http::{
-    ApiKey, EffortStyle, HttpProvider, ProviderConfig, ProviderModel, ProviderOverrides, ThinkingMode,
+    ApiKey, ChatDialect, EffortStyle, HttpProvider, ProviderConfig, ProviderModel, ProviderOverrides,
+    ThinkingMode,
 };
 pub use images::Attachment;
 pub use messages::{

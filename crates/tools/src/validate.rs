@@ -137,13 +137,13 @@ fn check(schema: &Value, value: &Value, path: &str, out: &mut Vec<String>) {
             .count();
         if matched != 1 {
             out.push(format!("\"{name}\" must match exactly one oneOf branch (matched {matched})"));
+            return;
         }
-        return;
     }
-    let Some(wanted) = schema_type(schema) else {
-        return;
-    };
-    if !has_type(wanted, value) {
+    // Without a type the other keywords still hold for the values they are about.
+    if let Some(wanted) = schema_type(schema)
+        && !has_type(wanted, value)
+    {
         out.push(format!("\"{name}\" must be {} (got {})", wanted_text(wanted), got_text(value)));
         return;
     }

@@ -29,6 +29,7 @@ pub fn demo(args: &DemoArgs) -> Result<Exit, CommandError> {
         output: None,
         schema: None,
         images: Vec::new(),
+        model_flag: None,
         show_progress: true,
     })
 }

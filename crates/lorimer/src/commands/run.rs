@@ -49,6 +49,8 @@ pub fn run(args: &RunArgs) -> Result<Exit, CommandError> {
         output: args.output.clone(),
         schema,
         images,
+        // A replay ends with what was recorded: going on with it leads nowhere.
+        model_flag: args.model.clone().filter(|model| !model.starts_with("replay/")),
         show_progress: false,
     })
 }

@@ -5,18 +5,16 @@ use std::path::Path;
 use lorimer_protocol::{
     ContentBlock, Draft, Event, Payload, SessionId, SessionTitle, TitleSource, TurnEndReason,
 };
-use lorimer_session::{ForkPoint, OpenError, SessionSummary, Store, StoreError};
+use lorimer_session::{ForkError, ForkPoint, OpenError, SessionSummary, Store, StoreError};
 use serde_json::json;
 
 use crate::cli::{ForkArgs, SessionsCommand};
 use crate::exit::{CommandError, Exit};
-use crate::surface::{Progress, StdoutWriter, safe_for_stdout, safe_line};
+use crate::surface::{Progress, StdoutWriter, safe_for_stdout, safe_line, short_id};
 use crate::{compose, home, settings};
 
 /// Longest title, in bytes.
 const MAX_TITLE_BYTES: usize = 80;
-/// How much of an id a list shows, in characters.
-const SHORT_ID_CHARS: usize = 8;
 /// Longest piece of a result that `show` prints, in lines.
 const SHOWN_RESULT_LINES: usize = 12;
 
@@ -69,7 +67,7 @@ fn list(store: &Store, all: bool, as_json: bool, out: &StdoutWriter) -> Result<(
 }
 
 fn row(session: &SessionSummary, all: bool) -> String {
-    let id: String = session.header.id.as_str().chars().take(SHORT_ID_CHARS).collect();
+    let id = short_id(session.header.id.as_str());
     let title = safe_line(session.title.as_deref().unwrap_or("(untitled)"));
     let place = match (&session.header.cwd, all) {
         (Some(cwd), true) => format!("  {}", safe_line(cwd)),
@@ -166,7 +164,15 @@ pub fn fork(args: &ForkArgs) -> Result<Exit, CommandError> {
     let store = compose::store(&settings::load(&home, None, &[])?, &home);
     let id = store.resolve(&args.id)?;
     let point = args.turn.map_or(ForkPoint::End, ForkPoint::Turn);
-    let new = store.fork(&id, point).map_err(|error| CommandError::usage(error.to_string()))?;
+    let new = match store.fork(&id, point) {
+        // A turn that is still running is not waited for.
+        Err(ForkError::OpenTurn { turn, .. }) if args.turn.is_none() && turn > 1 => {
+            Progress::note(&format!("turn {turn} has not ended; the fork goes on from turn {}", turn - 1));
+            store.fork(&id, ForkPoint::Turn(turn - 1))
+        }
+        forked => forked,
+    };
+    let new = new.map_err(|error| CommandError::usage(error.to_string()))?;
     let out = StdoutWriter::start().map_err(|error| CommandError::failed(error.to_string()))?;
     out.line(new.to_string());
     out.finish_listing()

@@ -8,8 +8,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lorimer_model::{
-    ANTHROPIC_ROUTE, ApiKey, ChatProvider, DEEPSEEK_ROUTE, MessagesProvider, ModelError, OfflineProvider,
-    Prices, Provider, ProviderConfig, ProviderModel, ProviderOverrides, Registry, split_route,
+    ANTHROPIC_ROUTE, ApiKey, ChatDialect, ChatProvider, DEEPSEEK_ROUTE, MessagesProvider, ModelError,
+    OfflineProvider, Prices, Provider, ProviderConfig, ProviderModel, ProviderOverrides, Registry,
+    split_route,
 };
 
 pub use local::probe;
@@ -73,6 +74,17 @@ pub fn tables(settings: &Settings) -> Vec<(String, ProviderTable)> {
 pub fn local_servers(settings: &Settings) -> Vec<(String, ProviderTable)> {
     let is_local = |id: &str| PRESETS.iter().any(|preset| preset.id == id && preset.key_variable.is_none());
     tables(settings).into_iter().filter(|(id, _)| is_local(id)).collect()
+}
+
+/// The route of the first model of a server on this machine that is named without one and lists none in the settings.
+pub fn first_local_model(settings: &Settings, route: &str) -> Option<String> {
+    let (id, None) = split_route(route) else {
+        return None;
+    };
+    let server =
+        local_servers(settings).into_iter().find(|(known, table)| known == id && table.models.is_empty())?;
+    let model = probe(&[server]).into_iter().next()?.models.into_iter().next()?;
+    Some(format!("{id}/{model}"))
 }
 
 /// The variable that holds a provider's key; `None` for one that needs none.
@@ -174,12 +186,24 @@ fn provider_config(
     config.models = table.models.iter().map(provider_model).collect();
     config.default_context_window = table.context_window_tokens.or(settings.request_context_window_tokens);
     config.max_tokens = table.max_tokens;
+    config.chat_dialect = dialect(id, &config.base_url);
     config.efforts = table.efforts.unwrap_or_default();
     config.effort = table.effort;
     config.idle_timeout_ms = settings.request_idle_timeout_ms;
     config.content_timeout_ms = settings.request_content_timeout_ms;
     config.connect_timeout_ms = settings.request_connect_timeout_ms;
     Ok(config)
+}
+
+/// DeepSeek's own endpoint under another name is still DeepSeek's.
+fn dialect(id: &str, base_url: &str) -> ChatDialect {
+    let host = base_url.split_once("://").map_or(base_url, |(_, rest)| rest);
+    let host = host.split(['/', ':']).next().unwrap_or_default();
+    match (id, host) {
+        (_, "api.deepseek.com") => ChatDialect::DeepSeek,
+        ("openai", _) | (_, "api.openai.com") => ChatDialect::OpenAi,
+        _ => ChatDialect::Common,
+    }
 }
 
 fn provider_model(table: &ModelTable) -> ProviderModel {

@@ -5,5 +5,5 @@ mod safe_text;
 mod stdout;
 
 pub use progress::Progress;
-pub use safe_text::{safe_for_stdout, safe_line};
+pub use safe_text::{safe_for_stdout, safe_line, short_id};
 pub use stdout::StdoutWriter;

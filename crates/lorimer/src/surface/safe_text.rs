@@ -27,6 +27,14 @@ fn drives_a_terminal(c: char) -> bool {
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
+/// As much of a session's id as tells it from others: eight characters behind the word that some ids begin with.
+pub fn short_id(id: &str) -> &str {
+    const CHARS: usize = 8;
+    const WORD: &str = "session-";
+    let word = if id.starts_with(WORD) { WORD.len() } else { 0 };
+    id.char_indices().nth(word + CHARS).map_or(id, |(end, _)| &id[..end])
+}
+
 #[cfg(test)]
 mod tests {
     use super::safe;

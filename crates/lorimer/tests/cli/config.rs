@@ -263,6 +263,11 @@ fn local_servers_are_offered_when_there_is_no_key() {
     until(|| {
         lab.lorimer(&["doctor"]).end().answer().contains("ollama runs here: lorimer run -m ollama/small:1b")
     });
+    // Named without a model, it is asked for its first; this one lists models and answers nothing else.
+    until(|| {
+        let ended = lab.quick(&["-m", "ollama", "hi"]).end();
+        ended.code == 1 && !ended.stderr.contains("it lists no model")
+    });
     let models = lab.lorimer(&["models"]).end();
     assert!(models.answer().contains("vllm (vLLM): not running here"), "{models:?}");
 }

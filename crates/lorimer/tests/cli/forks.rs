@@ -230,9 +230,11 @@ fn a_running_session_is_forked_at_its_last_whole_turn() {
     let mut running = lab.run(&server, &full).start();
     running.until(&["\"tool/call\"", "sleep 600"]);
     let fork = new_id(&lab.lorimer(&["fork", &id, "--turn", "1"]).end());
-    let inside = lab.lorimer(&["fork", &id]).end();
-    assert!(inside.complaint(2).contains("inside open turn 2"), "{inside:?}");
-    assert_eq!(log_of(&lab, &fork).ends(), [&json!({"kind": "completed"})]);
+    let open = lab.lorimer(&["fork", &id]).end();
+    assert!(open.stderr.contains("turn 2 has not ended; the fork goes on from turn 1"), "{open:?}");
+    for fork in [fork, new_id(&open)] {
+        assert_eq!(log_of(&lab, &fork).ends(), [&json!({"kind": "completed"})]);
+    }
     running.signal(Signal::INT);
     assert_eq!(running.end().code, 130);
     log_of(&lab, &id).assert_closed();

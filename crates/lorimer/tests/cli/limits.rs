@@ -250,6 +250,22 @@ fn names_of_instruction_files_are_a_setting() {
     assert!(sent.contains("Rule of rules.") && !sent.contains("Rule of agents."));
 }
 
+/// What a schema says without naming a type holds for the values it is about.
+#[test]
+fn a_schema_without_types_is_checked() {
+    for (schema, misfit) in [
+        (r#"{"required": ["zz"]}"#, "missing required property"),
+        (r#"{"properties": {"a": {"enum": ["x"]}}}"#, "must be one of"),
+        (r#"{"const": 1}"#, "must be 1"),
+        (r#"{"oneOf": [{"required": ["q"]}, {"required": ["w"]}]}"#, "matched 0"),
+    ] {
+        let (lab, server) = (Lab::new(), Server::scripted(&[say(r#"{"a": "hello"}"#)]));
+        lab.put("loose.json", schema);
+        let ended = lab.run(&server, &["--output-schema", "loose.json", "go"]).end();
+        assert!(ended.complaint(1).contains(misfit), "{schema}: {ended:?}");
+    }
+}
+
 #[test]
 fn a_schema_that_is_none_is_refused() {
     let (lab, server) = with_schema("{}");

@@ -215,28 +215,28 @@ fn messages_stream() -> Vec<Value> {
 #[test]
 fn what_goes_wrong_on_chat_completions_is_told() {
     insta::assert_snapshot!(all_said(false), @"
-    401: DeepSeek: the key *** is wrong ([URL]/chat/completions refused the key: check DEEPSEEK_API_KEY) [AUTH]; go on with `lorimer run --session [SHORT-ID]`
-    402: DeepSeek: Insufficient Balance (the account has nothing left to spend: top it up, or choose another model with -m) [QUOTA]; go on with `lorimer run --session [SHORT-ID]`
-    404: DeepSeek: no such model (asked [URL]/chat/completions: check the base URL and the model id, and that the server speaks chat completions) [HTTP_404]; go on with `lorimer run --session [SHORT-ID]`
-    429: DeepSeek: slow down (too many requests: go on in a while) [RATE_LIMIT]; go on with `lorimer run --session [SHORT-ID]`
-    500: DeepSeek: oops (trouble at [URL]/chat/completions: go on later) [SERVER]; go on with `lorimer run --session [SHORT-ID]`
-    page: DeepSeek: the server answered 200 with something other than an event stream (check the base URL): <html><body>Welcome</body></html> [MALFORMED_RESPONSE]; go on with `lorimer run --session [SHORT-ID]`
-    nobody: DeepSeek: nothing answers at [URL]/chat/completions: check the base URL and that the server runs (Connection refused (os error [N])) [TRANSPORT]; go on with `lorimer run --session [SHORT-ID]`
-    other: DeepSeek: the server answers in the Messages protocol, but chat completions was expected: correct the base URL, or the protocol that is configured for this provider [MALFORMED_RESPONSE]; go on with `lorimer run --session [SHORT-ID]`
+    401: DeepSeek: the key *** is wrong ([URL]/chat/completions refused the key: check DEEPSEEK_API_KEY) [AUTH]; go on with `lorimer run --session [SHORT-ID] -m deepseek`
+    402: DeepSeek: Insufficient Balance (the account has nothing left to spend: top it up, or choose another model with -m) [QUOTA]; go on with `lorimer run --session [SHORT-ID] -m deepseek`
+    404: DeepSeek: no such model (asked [URL]/chat/completions: check the base URL and the model id, and that the server speaks chat completions) [HTTP_404]; go on with `lorimer run --session [SHORT-ID] -m deepseek`
+    429: DeepSeek: slow down (too many requests: go on in a while) [RATE_LIMIT]; go on with `lorimer run --session [SHORT-ID] -m deepseek`
+    500: DeepSeek: oops (trouble at [URL]/chat/completions: go on later) [SERVER]; go on with `lorimer run --session [SHORT-ID] -m deepseek`
+    page: DeepSeek: the server answered 200 with something other than an event stream (check the base URL): <html><body>Welcome</body></html> [MALFORMED_RESPONSE]; go on with `lorimer run --session [SHORT-ID] -m deepseek`
+    nobody: DeepSeek: nothing answers at [URL]/chat/completions: check the base URL and that the server runs (Connection refused (os error [N])) [TRANSPORT]; go on with `lorimer run --session [SHORT-ID] -m deepseek`
+    other: DeepSeek: the server answers in the Messages protocol, but chat completions was expected: correct the base URL, or the protocol that is configured for this provider [MALFORMED_RESPONSE]; go on with `lorimer run --session [SHORT-ID] -m deepseek`
     ");
 }
 
 #[test]
 fn what_goes_wrong_on_messages_is_told() {
     insta::assert_snapshot!(all_said(true), @"
-    401: Anthropic: the key *** is wrong ([URL]/v1/messages refused the key: check ANTHROPIC_API_KEY) [AUTH]; go on with `lorimer run --session [SHORT-ID]`
-    402: Anthropic: Insufficient Balance (the account has nothing left to spend: top it up, or choose another model with -m) [QUOTA]; go on with `lorimer run --session [SHORT-ID]`
-    404: Anthropic: no such model (asked [URL]/v1/messages: check the base URL and the model id, and that the server speaks the Messages protocol) [HTTP_404]; go on with `lorimer run --session [SHORT-ID]`
-    429: Anthropic: slow down (too many requests: go on in a while) [RATE_LIMIT]; go on with `lorimer run --session [SHORT-ID]`
-    500: Anthropic: oops (trouble at [URL]/v1/messages: go on later) [SERVER]; go on with `lorimer run --session [SHORT-ID]`
-    page: Anthropic: the server answered 200 with something other than an event stream (check the base URL): <html><body>Welcome</body></html> [MALFORMED_RESPONSE]; go on with `lorimer run --session [SHORT-ID]`
-    nobody: Anthropic: nothing answers at [URL]/v1/messages: check the base URL and that the server runs (Connection refused (os error [N])) [TRANSPORT]; go on with `lorimer run --session [SHORT-ID]`
-    other: Anthropic: the server answers in chat completions, but the Messages protocol was expected: correct the base URL, or the protocol that is configured for this provider [MALFORMED_RESPONSE]; go on with `lorimer run --session [SHORT-ID]`
+    401: Anthropic: the key *** is wrong ([URL]/v1/messages refused the key: check ANTHROPIC_API_KEY) [AUTH]; go on with `lorimer run --session [SHORT-ID] -m anthropic`
+    402: Anthropic: Insufficient Balance (the account has nothing left to spend: top it up, or choose another model with -m) [QUOTA]; go on with `lorimer run --session [SHORT-ID] -m anthropic`
+    404: Anthropic: no such model (asked [URL]/v1/messages: check the base URL and the model id, and that the server speaks the Messages protocol) [HTTP_404]; go on with `lorimer run --session [SHORT-ID] -m anthropic`
+    429: Anthropic: slow down (too many requests: go on in a while) [RATE_LIMIT]; go on with `lorimer run --session [SHORT-ID] -m anthropic`
+    500: Anthropic: oops (trouble at [URL]/v1/messages: go on later) [SERVER]; go on with `lorimer run --session [SHORT-ID] -m anthropic`
+    page: Anthropic: the server answered 200 with something other than an event stream (check the base URL): <html><body>Welcome</body></html> [MALFORMED_RESPONSE]; go on with `lorimer run --session [SHORT-ID] -m anthropic`
+    nobody: Anthropic: nothing answers at [URL]/v1/messages: check the base URL and that the server runs (Connection refused (os error [N])) [TRANSPORT]; go on with `lorimer run --session [SHORT-ID] -m anthropic`
+    other: Anthropic: the server answers in chat completions, but the Messages protocol was expected: correct the base URL, or the protocol that is configured for this provider [MALFORMED_RESPONSE]; go on with `lorimer run --session [SHORT-ID] -m anthropic`
     ");
 }
 

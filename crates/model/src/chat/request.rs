@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use crate::http::{ProviderConfig, ThinkingMode};
+use crate::http::{ChatDialect, ProviderConfig, ThinkingMode};
 use crate::{ModelError, ModelRequest};
 
 #[derive(Serialize)]
@@ -21,6 +21,8 @@ struct Settings<'a> {
     temperature: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stop: Option<&'a [String]>,
 }
@@ -50,7 +52,10 @@ pub(super) fn settings(request: &ModelRequest, config: &ProviderConfig) -> Resul
         thinking: thinking.map(|mode| Thinking { r#type: mode }),
         reasoning_effort: effort.as_deref(),
         temperature: call.temperature.filter(|temperature| temperature.is_finite()),
-        max_tokens: config.max_tokens_for(call),
+        max_tokens: config.max_tokens_for(call).filter(|_| config.chat_dialect != ChatDialect::OpenAi),
+        max_completion_tokens: config
+            .max_tokens_for(call)
+            .filter(|_| config.chat_dialect == ChatDialect::OpenAi),
         stop: call.stop.as_deref().filter(|stop| !stop.is_empty()),
     };
     serde_json::to_vec(&settings).map_err(|error| config.unwritable(&error))
@@ -62,7 +67,11 @@ fn resolve_thinking<'a>(
     request: &'a ModelRequest,
     config: &ProviderConfig,
 ) -> Result<Resolved<'a>, ModelError> {
-    Ok(match config.effort_for(&request.config)? {
+    let effort = config.effort_for(&request.config)?;
+    if config.chat_dialect != ChatDialect::DeepSeek {
+        return Ok((None, effort.filter(|effort| effort != "off")));
+    }
+    Ok(match effort {
         None => (config.thinking, None),
         Some(effort) if effort == "off" => (Some(ThinkingMode::Disabled), None),
         Some(effort) => (Some(ThinkingMode::Enabled), Some(effort)),
@@ -113,6 +122,23 @@ mod tests {
 
     fn wire(request: &ModelRequest) -> Value {
         serde_json::from_slice(&encode(request, &config(), &mut Conversation::default()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn other_dialects_send_what_their_servers_know() {
+        let sent = |dialect, effort: &str| {
+            let mut config = config();
+            (config.chat_dialect, config.max_tokens) = (dialect, Some(9));
+            let mut request = request(json!([]));
+            request.config.reasoning_effort = Some(effort.into());
+            let body = encode(&request, &config, &mut Conversation::default()).unwrap();
+            let body: Value = serde_json::from_slice(&body).unwrap();
+            ["thinking", "reasoning_effort", "max_tokens", "max_completion_tokens"]
+                .map(|key| body[key].clone())
+        };
+        assert_eq!(sent(ChatDialect::Common, "high"), [json!(null), json!("high"), json!(9), json!(null)]);
+        assert_eq!(sent(ChatDialect::OpenAi, "low"), [json!(null), json!("low"), json!(null), json!(9)]);
+        assert_eq!(sent(ChatDialect::OpenAi, "off"), [json!(null), json!(null), json!(null), json!(9)]);
     }
 
     #[test]

@@ -55,6 +55,18 @@ pub enum ThinkingMode {
     Disabled,
 }
 
+/// How chat completions are asked for what servers name differently.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ChatDialect {
+    /// DeepSeek's: `thinking {type}` beside `reasoning_effort`, and `max_tokens`.
+    #[default]
+    DeepSeek,
+    /// OpenAI's: `reasoning_effort` alone, and `max_completion_tokens`.
+    OpenAi,
+    /// What other servers share: `reasoning_effort` alone, and `max_tokens`.
+    Common,
+}
+
 /// How the Messages protocol is told an effort. Chat completions have one way only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -114,6 +126,8 @@ pub struct ProviderConfig {
     pub efforts: Vec<String>,
     /// How an effort is asked for.
     pub effort_style: EffortStyle,
+    /// What chat completions look like.
+    pub chat_dialect: ChatDialect,
     /// The effort when the caller names none.
     pub effort: Option<String>,
     /// Whether thinking is fixed.
@@ -143,6 +157,7 @@ impl ProviderConfig {
             max_tokens: None,
             efforts: Vec::new(),
             effort_style: EffortStyle::default(),
+            chat_dialect: ChatDialect::default(),
             effort: None,
             thinking: None,
             idle_timeout_ms: DEFAULT_IDLE_TIMEOUT_MS,

@@ -11,7 +11,9 @@ mod protocol;
 mod provider;
 mod reading;
 
-pub use config::{ApiKey, EffortStyle, ProviderConfig, ProviderModel, ProviderOverrides, ThinkingMode};
+pub use config::{
+    ApiKey, ChatDialect, EffortStyle, ProviderConfig, ProviderModel, ProviderOverrides, ThinkingMode,
+};
 #[cfg(test)]
 pub(crate) use conversation::Conversation;
 pub(crate) use protocol::{CacheMark, Decode, Progress, Protocol, frame_failure, loose_value};
