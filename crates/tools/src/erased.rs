@@ -25,7 +25,7 @@ pub struct Produced {
     pub meta: Option<Value>,
 }
 
-/// A [`Tool`] whose argument and output types are hidden. Implemented for every tool by [`erase`].
+/// A [`Tool`] whose argument and output types are hidden. Every tool becomes one when it is registered.
 pub trait ErasedTool: Send + Sync {
     /// See [`Tool::name`].
     fn name(&self) -> &str;

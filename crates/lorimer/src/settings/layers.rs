@@ -103,7 +103,7 @@ fn override_provider(
     let parsed: ProviderTable = toml_edit::de::from_str(&text).map_err(|error| SettingsError::Provider {
         name: name.to_owned(),
         place: Origin::CommandLine.to_string(),
-        message: error.message().to_owned(),
+        message: field_message(error.message()),
     })?;
     let known = settings.providers.remove(name).unwrap_or_default();
     settings.providers.insert(name.to_owned(), parsed.or(known));
@@ -157,6 +157,13 @@ impl File<'_> {
             match item.as_table_like() {
                 Some(inner) if key == PROVIDERS => self.providers(settings, inner)?,
                 Some(inner) if section => self.apply(settings, inner, &key)?,
+                None if section || key == PROVIDERS => {
+                    return Err(SettingsError::WrongType {
+                        key,
+                        place,
+                        wanted: "a table of settings".to_owned(),
+                    });
+                }
                 _ => return Err(unknown(&key, place)),
             }
         }
@@ -180,10 +187,13 @@ impl File<'_> {
 
     fn provider(&self, item: &Item) -> Result<ProviderTable, (Option<usize>, String)> {
         let span = item.span();
+        if !item.is_table_like() {
+            return Err((None, "must be a table".to_owned()));
+        }
         let value = item.clone().into_value().map_err(|_| (None, "must be a table".to_owned()))?;
         ProviderTable::deserialize(value.into_deserializer()).map_err(|error: toml_edit::de::Error| {
             let at = error.span().or(span);
-            (at.map(|span| line_of(self.text, span.start)), error.message().replace('\n', " "))
+            (at.map(|span| line_of(self.text, span.start)), field_message(error.message()))
         })
     }
 
@@ -197,9 +207,22 @@ impl File<'_> {
     }
 }
 
+/// The reader's complaint about a field, with the nearest right one in place of a list of all.
+fn field_message(message: &str) -> String {
+    let mut names = message.split('`').skip(1).step_by(2);
+    if message.starts_with("unknown field")
+        && let Some(wrong) = names.next()
+        && let Some(near) = nearest(wrong, names)
+    {
+        return format!("unknown field `{wrong}`; did you mean `{near}`?");
+    }
+    message.replace('\n', " ")
+}
+
 /// The complaint about a key that there is not.
 pub fn unknown(key: &str, place: String) -> SettingsError {
-    let sections = ["providers"];
-    let nearest = nearest(key, Settings::KEYS.iter().copied().chain(sections)).map(str::to_owned);
+    let sections = Settings::KEYS.iter().filter_map(|key| key.rsplit_once('.')).map(|(section, _)| section);
+    let names = Settings::KEYS.iter().copied().chain(sections).chain([PROVIDERS]);
+    let nearest = nearest(&key.to_lowercase(), names).map(str::to_owned);
     SettingsError::UnknownKey { key: key.to_owned(), place, nearest }
 }

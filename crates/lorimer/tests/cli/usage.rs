@@ -63,6 +63,10 @@ fn settings_in_the_file() {
     };
     insta::assert_snapshot!(complaint("# mine\n\n[bash]\ntimeout = 3\n"), @r#"lorimer: unknown setting "bash.timeout" in [HOME]/config.toml, line 4; did you mean "bash.timeout_ms"?"#);
     insta::assert_snapshot!(complaint("model = 3\n"), @r#"lorimer: setting "model" in [HOME]/config.toml, line 1 must be text"#);
+    insta::assert_snapshot!(complaint("[Bsh]\n"), @r#"lorimer: unknown setting "Bsh" in [HOME]/config.toml, line 1; did you mean "bash"?"#);
+    insta::assert_snapshot!(complaint("bash = 3\n"), @r#"lorimer: setting "bash" in [HOME]/config.toml, line 1 must be a table of settings"#);
+    insta::assert_snapshot!(complaint("[providers.mine]\nbase_ulr = 'x'\n"), @r#"lorimer: provider "mine" in [HOME]/config.toml, line 2: unknown field `base_ulr`; did you mean `base_url`?"#);
+    insta::assert_snapshot!(complaint("[providers]\nmine = 3\n"), @r#"lorimer: provider "mine" in [HOME]/config.toml, line 2: must be a table"#);
     let syntax = complaint("model = 'a'\n\nx = = 3\n");
     assert!(syntax.starts_with("lorimer: [HOME]/config.toml is not valid TOML: "), "{syntax}");
     assert!(syntax.contains("line 3"), "{syntax}");
