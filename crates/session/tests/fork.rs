@@ -163,7 +163,10 @@ async fn what_a_damaged_log_still_holds_goes_to_a_new_session() {
     for compression in BOTH {
         let home = home(compression);
         let id = stored(&home, &[0, 4]).await;
-        assert!(matches!(home.store.repair(&id), Err(RepairError::NothingToRepair(_))));
+        assert!(matches!(
+            home.store.repair(&id, Path::new("/elsewhere")),
+            Err(RepairError::NothingToRepair(_))
+        ));
         let good: Vec<String> = exported(&home.store, &id).lines().map(str::to_owned).collect();
         let unknown = r#"{"type":"later/thing","seq":7,"time":0,"data":{}}"#;
         let gap = r#"{"type":"turn/start","seq":70,"time":0,"data":{"turn":2}}"#;
@@ -174,7 +177,7 @@ async fn what_a_damaged_log_still_holds_goes_to_a_new_session() {
             let path = home.store.path(&id).expect("there");
             encode(&path, &(lines.join("\n") + "\n"));
             let damaged = bytes(&home.store, &id);
-            let repaired = home.store.repair(&id).expect("repaired");
+            let repaired = home.store.repair(&id, Path::new("/elsewhere")).expect("repaired");
             assert_eq!(repaired.kept_events, 7);
             assert!(
                 repaired.dropped.starts_with("everything from event line 8 on: "),
@@ -187,10 +190,32 @@ async fn what_a_damaged_log_still_holds_goes_to_a_new_session() {
             drop(opened);
             assert_eq!(check_invariants(&events(&home.store, &repaired.new_id)), []);
         }
+        let path = home.store.path(&id).expect("there");
+        encode(
+            &path,
+            &(["\"nothing\""]
+                .into_iter()
+                .chain(good[1..].iter().map(String::as_str))
+                .collect::<Vec<_>>()
+                .join("\n")
+                + "\n"),
+        );
+        let repaired = home.store.repair(&id, Path::new("/elsewhere")).expect("repaired");
+        assert_eq!(repaired.dropped, "its header, which is damaged");
+        let opened = home.store.open(&repaired.new_id).expect("opens").session;
+        let header = opened.with_log(|log| log.header().clone());
+        assert_eq!((header.cwd.as_deref(), header.parent_session.as_ref()), (Some("/elsewhere"), Some(&id)));
+        drop(opened);
+        let (kept, all) = (exported(&home.store, &repaired.new_id), good[1..].join("\n"));
+        let events = kept.split_once('\n').map_or("", |(_, events)| events);
+        assert!(events.starts_with(&all), "{events}");
         let mut lines = good.clone();
         lines[1] = unknown.to_owned();
         encode(&home.store.path(&id).expect("there"), &(lines.join("\n") + "\n"));
-        assert!(matches!(home.store.repair(&id), Err(RepairError::NothingToKeep { .. })));
+        assert!(matches!(
+            home.store.repair(&id, Path::new("/elsewhere")),
+            Err(RepairError::NothingToKeep { .. })
+        ));
     }
 }
 

@@ -52,6 +52,14 @@ pub fn sessions(command: &SessionsCommand) -> Result<Exit, CommandError> {
 
 fn list(store: &Store, all: bool, as_json: bool, out: &StdoutWriter) -> Result<(), CommandError> {
     let sessions = if all { store.list() } else { store.list_of(&home::workspace(None)?) };
+    if !all {
+        for (path, _) in store.unreadable_of(&home::workspace(None)?) {
+            let id = path.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
+            Progress::note(&format!(
+                "session {id} is left out, because its header is damaged; see `lorimer sessions repair {id}`"
+            ));
+        }
+    }
     if sessions.is_empty() && !as_json {
         let scope = if all { "" } else { " of this folder; see `lorimer sessions list --all`" };
         Progress::note(&format!("there are no sessions{scope}"));
@@ -180,7 +188,8 @@ pub fn fork(args: &ForkArgs) -> Result<Exit, CommandError> {
 
 fn repair(store: &Store, id: &str, out: &StdoutWriter) -> Result<(), CommandError> {
     let id = store.resolve(id)?;
-    let repaired = store.repair(&id).map_err(|error| CommandError::usage(error.to_string()))?;
+    let repaired =
+        store.repair(&id, &home::workspace(None)?).map_err(|error| CommandError::usage(error.to_string()))?;
     Progress::note(&format!("{} events are kept; {}", repaired.kept_events, repaired.dropped));
     out.line(repaired.new_id.to_string());
     Ok(())

@@ -147,6 +147,26 @@ fn a_repair_keeps_what_came_before_the_damage() {
 }
 
 #[test]
+fn a_session_without_its_header_is_told_and_repaired() {
+    let (lab, server) = with_three_turns(&[]);
+    let log = lab.log();
+    let damaged = log.raw().replacen("{\"type\"", "XXXXXXX", 1);
+    fs::write(&log.path, &damaged).expect("a log");
+    let listed = lab.lorimer(&["sessions", "list"]).end();
+    let note = listed.stderr.replace(&log.id(), "[ID]");
+    assert!(
+        note.contains(
+            "session [ID] is left out, because its header is damaged; see `lorimer sessions repair [ID]`"
+        ),
+        "{note}"
+    );
+    let repaired = new_id(&lab.lorimer(&["sessions", "repair", &log.id()]).end());
+    assert_eq!(lab.run(&server, &["--session", &repaired, "again"]).end().stderr, "");
+    assert_eq!(tasks(&server.last_messages()), ["first", "second", "third", "again"]);
+    assert_eq!(fs::read_to_string(&log.path).expect("the old log"), damaged);
+}
+
+#[test]
 fn a_compressed_log_is_as_good_as_a_plain_one() {
     let zstd = ["-c", "session.compression=zstd"];
     let (lab, server) = with_three_turns(&zstd);

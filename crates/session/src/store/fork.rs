@@ -11,7 +11,7 @@ use super::lines::{LogLines, NextLine};
 use super::open::{OpenError, Problem};
 use super::prefix::Prefix;
 use super::publish::NewLog;
-use super::reader::{LineError, Scan, ScanEnd, open_lines, scan};
+use super::reader::{LineError, Scan, ScanEnd, open_lines, open_lines_or, scan_or};
 use super::{Store, StoreError};
 use crate::attachments::Attachments;
 use crate::fold::closers;
@@ -144,17 +144,24 @@ impl Store {
 
     /// Puts what can be kept of a log that opens only for reading into a new session: everything before the first line
     /// that is damaged or not understood, and closers for the turn that this interrupts. The old log stays as it is.
+    /// `workspace` is taken for the workspace of a log whose header is damaged and cannot tell.
     ///
     /// # Errors
     /// See [`RepairError`].
-    pub fn repair(&self, id: &SessionId) -> Result<Repaired, RepairError> {
+    pub fn repair(&self, id: &SessionId, workspace: &Path) -> Result<Repaired, RepairError> {
         let old = self.find(id).map_err(OpenError::from)?;
-        let Scan { log, lines: good_lines, end, .. } = scan(&old)?;
-        let ScanEnd::Damaged(problem) = end else {
-            return Err(RepairError::NothingToRepair(id.clone()));
+        let stand_in = self.fresh_header(Some(workspace.to_string_lossy().into_owned()));
+        let Scan { log, lines: good_lines, end, header_lost, .. } = scan_or(&old, Some(&stand_in))?;
+        let problem = match end {
+            ScanEnd::Damaged(problem) => Some(problem),
+            _ if header_lost => None,
+            _ => return Err(RepairError::NothingToRepair(id.clone())),
         };
         let kept_events = log.next_seq();
         if kept_events == 0 {
+            let nothing =
+                || Problem::Damaged { line: 1, why: "nothing follows the damaged header".to_owned() };
+            let problem = problem.unwrap_or_else(nothing);
             return Err(RepairError::NothingToKeep { session: id.clone(), problem });
         }
         let header = SessionHeader {
@@ -164,14 +171,18 @@ impl Store {
             ..log.header().clone()
         };
         let mut new = self.begin(&header)?;
-        let (mut lines, _) = open_lines(&old)?;
+        let (mut lines, _) = open_lines_or(&old, Some(&stand_in))?;
         copy_prefix(&old.path, &mut lines, kept_events, &mut new)?;
         let written = closers(&log)
             .into_iter()
             .try_for_each(|event| new.push(Arc::new(event)))
             .and_then(|()| new.publish());
         written.map_err(StoreError::Io).map_err(OpenError::from)?;
-        let dropped = format!("everything from event line {} on: {problem}", good_lines + 1);
+        self.share_images(&old, &header.id);
+        let header_text = header_lost.then(|| "its header, which is damaged".to_owned());
+        let rest =
+            problem.map(|problem| format!("everything from event line {} on: {problem}", good_lines + 1));
+        let dropped = header_text.into_iter().chain(rest).collect::<Vec<_>>().join("; ");
         Ok(Repaired { new_id: header.id, kept_events, dropped })
     }
 

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fs::File;
-use std::path::Path;
 
 use lorimer_protocol::{Event, HeaderError, SessionHeader, StoredRow, SurfaceOp};
 use serde::Deserialize;
@@ -28,6 +27,8 @@ pub(super) struct Scan {
     pub recovered: Vec<u8>,
     /// What kept the rest from being interpreted.
     pub end: ScanEnd,
+    /// Whether the header could not be read and another stands in for it.
+    pub header_lost: bool,
 }
 
 #[derive(Debug)]
@@ -106,8 +107,14 @@ impl PackedLine {
 
 /// Folds a whole log.
 pub(super) fn scan(log_file: &LogFile) -> Result<Scan, OpenError> {
+    scan_or(log_file, None)
+}
+
+/// Folds a whole log. The header that is given stands in for one that cannot be read.
+pub(super) fn scan_or(log_file: &LogFile, stand_in: Option<&SessionHeader>) -> Result<Scan, OpenError> {
     let path = &log_file.path;
-    let (mut lines, header) = open_lines(log_file)?;
+    let (mut lines, header) = open_lines_or(log_file, stand_in)?;
+    let header_lost = header.lost;
     lines.accept(header.line.as_slice());
     let mut log = Log::new(header.header);
     let (mut line, mut number) = (header.line, 0_u64);
@@ -134,7 +141,7 @@ pub(super) fn scan(log_file: &LogFile) -> Result<Scan, OpenError> {
         number += 1;
     };
     let (cut, recovered) = lines.cut();
-    Ok(Scan { log, lines: number, cut, recovered, end })
+    Ok(Scan { log, lines: number, cut, recovered, end, header_lost })
 }
 
 pub(super) enum LineError {
@@ -199,10 +206,21 @@ fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, LineError> {
 pub(super) struct HeaderLine {
     pub header: SessionHeader,
     pub line: Vec<u8>,
+    /// Whether it could not be read and another stands in for it.
+    pub lost: bool,
 }
 
 /// The lines of a log after its header.
 pub(super) fn open_lines(log_file: &LogFile) -> Result<(LogLines, HeaderLine), OpenError> {
+    open_lines_or(log_file, None)
+}
+
+/// The lines of a log after its header. The header that is given stands in for one that is damaged; a log of another
+/// format is refused all the same.
+pub(super) fn open_lines_or(
+    log_file: &LogFile,
+    stand_in: Option<&SessionHeader>,
+) -> Result<(LogLines, HeaderLine), OpenError> {
     let path = &log_file.path;
     let io = |error: std::io::Error| OpenError::io(path, &error);
     let file = File::open(path).map_err(io)?;
@@ -214,18 +232,17 @@ pub(super) fn open_lines(log_file: &LogFile) -> Result<(LogLines, HeaderLine), O
             why: "empty or header-less session log".to_owned(),
         });
     }
-    let header = parse_header(path, &line)?;
-    Ok((lines, HeaderLine { header, line }))
-}
-
-fn parse_header(path: &Path, line: &[u8]) -> Result<SessionHeader, OpenError> {
-    let header_error =
-        |error: HeaderError| OpenError::Header { path: path.to_owned(), why: error.to_string() };
-    let text = std::str::from_utf8(line).map_err(|_| OpenError::Header {
-        path: path.to_owned(),
-        why: "corrupt session log: header line is not valid JSON: not UTF-8".to_owned(),
-    })?;
-    SessionHeader::from_json(text).map_err(header_error)
+    let unusable = |why: String| OpenError::Header { path: path.to_owned(), why };
+    let why = match std::str::from_utf8(&line).map(SessionHeader::from_json) {
+        Ok(Ok(header)) => return Ok((lines, HeaderLine { header, line, lost: false })),
+        Ok(Err(error @ HeaderError::Version(_))) => return Err(unusable(error.to_string())),
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => "corrupt session log: header line is not valid JSON: not UTF-8".to_owned(),
+    };
+    match stand_in {
+        Some(header) => Ok((lines, HeaderLine { header: header.clone(), line, lost: true })),
+        None => Err(unusable(why)),
+    }
 }
 
 /// The events of a log one by one, packed rows taken apart. Ends at a torn last line.
@@ -240,7 +257,7 @@ pub struct Events {
 impl Events {
     /// Opens a log and reads its header.
     pub(super) fn open(log_file: &LogFile) -> Result<Self, OpenError> {
-        let (lines, HeaderLine { header, line }) = open_lines(log_file)?;
+        let (lines, HeaderLine { header, line, .. }) = open_lines(log_file)?;
         Ok(Self { header, lines, unpacked: VecDeque::new(), line, number: 0 })
     }
 
