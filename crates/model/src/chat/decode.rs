@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::wire::{CallDelta, Choice, Delta, Frame, finish_reason, usage_from_wire};
 use crate::assembler::fallback_call_id;
 use crate::failure;
-use crate::http::{Decode, Progress, loose_value};
+use crate::http::{Decode, MAX_BLOCKS, Progress, loose_value, too_many_blocks};
 
 /// The data of the frame that ends a stream.
 const DONE: &str = "[DONE]";
@@ -28,9 +28,6 @@ pub struct ChatDecoder {
     finish: Option<String>,
     done: bool,
 }
-
-/// Most blocks of one reply: no model makes a thousand calls at once, and finding a block takes time for each.
-const MAX_BLOCKS: usize = 1024;
 
 #[derive(Debug)]
 enum Block {
@@ -59,8 +56,7 @@ impl Decode for ChatDecoder {
             }
         }
         if self.overflown {
-            let message = format!("the server sent more than {MAX_BLOCKS} blocks in one reply");
-            return Err(Failure::new("MALFORMED_RESPONSE", message));
+            return Err(too_many_blocks());
         }
         Ok(self.progress())
     }

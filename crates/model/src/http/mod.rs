@@ -16,5 +16,7 @@ pub use config::{
 };
 #[cfg(test)]
 pub(crate) use conversation::Conversation;
-pub(crate) use protocol::{CacheMark, Decode, Progress, Protocol, frame_failure, loose_value};
+pub(crate) use protocol::{
+    CacheMark, Decode, MAX_BLOCKS, Progress, Protocol, frame_failure, loose_value, too_many_blocks,
+};
 pub use provider::HttpProvider;

@@ -108,6 +108,15 @@ pub trait Decode: Debug + Default + Send + 'static {
     fn end(self, chunks: &mut impl Extend<StreamChunk>);
 }
 
+/// Most blocks of one reply: no model makes a thousand calls at once, and finding a block takes time for each.
+pub(crate) const MAX_BLOCKS: usize = 1024;
+
+/// The failure of a reply with more than [`MAX_BLOCKS`].
+pub(crate) fn too_many_blocks() -> Failure {
+    let message = format!("the server sent more than {MAX_BLOCKS} blocks in one reply");
+    Failure::new("MALFORMED_RESPONSE", message)
+}
+
 /// The failure that a frame is when it stands alone, if it is one.
 pub(crate) fn frame_failure<D: Decode>(name: &str, data: &str) -> Option<Failure> {
     D::default().frame(name, data, &mut Vec::new()).err()

@@ -13,7 +13,7 @@ use super::replay::{self, Entry};
 use super::wire::{Counts, Event, Piece, finish_reason};
 use crate::assembler::fallback_call_id;
 use crate::failure;
-use crate::http::{Decode, Progress, loose_value};
+use crate::http::{Decode, MAX_BLOCKS, Progress, loose_value, too_many_blocks};
 
 /// The data of a frame with which some servers end every stream.
 const DONE: &str = "[DONE]";
@@ -57,6 +57,9 @@ impl Decode for MessagesDecoder {
         } else if !trimmed.is_empty() {
             let event = parse(name, trimmed)?;
             self.event(name, event, chunks);
+        }
+        if self.blocks.len() > MAX_BLOCKS {
+            return Err(too_many_blocks());
         }
         Ok(self.progress())
     }
@@ -353,6 +356,17 @@ mod tests {
             let finishes = whole.iter().filter(|chunk| matches!(chunk, StreamChunk::Finish { .. })).count();
             prop_assert_eq!(finishes, 1);
         }
+    }
+
+    #[test]
+    fn a_flood_of_blocks_is_refused() {
+        let mut decoder = MessagesDecoder::default();
+        let refused = (0..5000).find_map(|index| {
+            let start = json!({"type":"content_block_start","index":index,
+                "content_block":{"type":"text","text":"x"}});
+            decoder.frame("", &start.to_string(), &mut Vec::new()).err().map(|failure| (index, failure.code))
+        });
+        assert_eq!(refused, Some((MAX_BLOCKS, "MALFORMED_RESPONSE".into())));
     }
 
     #[test]
