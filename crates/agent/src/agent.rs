@@ -1,12 +1,13 @@
 //! One agent on one session.
 
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lorimer_model::{ModelError, ModelInfo, Provider};
 use lorimer_protocol::{
-    AbortCause, ContentBlock, Draft, EventData, InboxTarget, Message, PermissionMode, RequestHeader,
-    SandboxModeEvent, Source, TokenUsage, TurnEnd, TurnEndReason,
+    AbortCause, ContentBlock, Draft, EventData, InboxTarget, Message, MessageId, PermissionMode,
+    RequestHeader, SandboxModeEvent, Source, TokenUsage, TurnEnd, TurnEndReason,
 };
 use lorimer_session::{AppendError, JournalError, Session};
 use lorimer_tools::Pipeline;
@@ -67,19 +68,17 @@ struct Activity {
 }
 
 impl Agent {
-    /// An agent that goes on with a session. Logs the permission mode when it is not what the log says.
+    /// An agent that goes on with a session. Logs the permission mode when it is not what the log says. What a provider
+    /// [misses](Provider::missing) shows in the turn.
     ///
     /// # Errors
-    /// When the model cannot be called, or the log refuses the mode.
+    /// When there is no such model or effort, or the log refuses the mode.
     pub fn new(
         session: Arc<Session>,
         provider: Arc<dyn Provider>,
         pipeline: Pipeline,
         options: AgentOptions,
     ) -> Result<Self, AgentError> {
-        if let Some(missing) = provider.missing() {
-            return Err(missing.into());
-        }
         let model = provider.resolve(&options.model)?;
         if let Some(effort) = &options.reasoning_effort
             && !model.efforts.contains(effort)
@@ -113,6 +112,11 @@ impl Agent {
         &self.pipeline
     }
 
+    /// The workspace.
+    pub fn workspace(&self) -> &Path {
+        &self.options.cwd
+    }
+
     /// Queues a person's message for a turn of its own.
     ///
     /// # Errors
@@ -126,10 +130,8 @@ impl Agent {
     ///
     /// # Errors
     /// When the log refuses it.
-    pub fn follow_up_with(&self, content: Vec<ContentBlock>) -> Result<(), AgentError> {
-        let id = uuid::Uuid::new_v4().to_string();
-        let message = Message { content, ..Message::user_text(id, "", Source::user()) };
-        Ok(inbox::push(&self.session, InboxTarget::NextTurn, message)?)
+    pub fn follow_up_with(&self, content: Vec<ContentBlock>) -> Result<MessageId, AgentError> {
+        self.queue_blocks(InboxTarget::NextTurn, content)
     }
 
     /// Gives a person's message to the running turn at its next step.
@@ -140,9 +142,23 @@ impl Agent {
         self.queue(InboxTarget::NextStep, text)
     }
 
+    /// Gives a person's message of several blocks to the running turn at its next step.
+    ///
+    /// # Errors
+    /// When the log refuses it.
+    pub fn steer_with(&self, content: Vec<ContentBlock>) -> Result<MessageId, AgentError> {
+        self.queue_blocks(InboxTarget::NextStep, content)
+    }
+
     fn queue(&self, target: InboxTarget, text: &str) -> Result<(), AgentError> {
-        let message = Message::user_text(uuid::Uuid::new_v4().to_string(), text, Source::user());
-        Ok(inbox::push(&self.session, target, message)?)
+        self.queue_blocks(target, vec![ContentBlock::text(text)]).map(drop)
+    }
+
+    fn queue_blocks(&self, target: InboxTarget, content: Vec<ContentBlock>) -> Result<MessageId, AgentError> {
+        let id = MessageId(uuid::Uuid::new_v4().to_string());
+        let message = Message { content, ..Message::user_text(id.clone(), "", Source::user()) };
+        inbox::push(&self.session, target, message)?;
+        Ok(id)
     }
 
     /// Ends what is running, keeps what was streamed, and throws away what waits. The turn's end still goes through

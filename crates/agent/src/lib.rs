@@ -8,6 +8,7 @@
 //! - A turn that starts also ends in the log, whatever the model, a tool or the person does.
 
 mod agent;
+mod directory;
 mod header;
 mod images;
 mod inbox;
@@ -20,6 +21,7 @@ mod title;
 mod turn;
 
 pub use agent::{Agent, AgentError, TurnReport};
+pub use directory::DirectoryError;
 pub use options::AgentOptions;
 pub use prompt::{GitState, InstructionOptions, git_state};
 pub use request::build_request;

@@ -26,6 +26,8 @@ pub struct AgentOptions {
     pub max_cost_usd: Option<f64>,
     /// What the agent may change.
     pub permission_mode: PermissionMode,
+    /// Whether a person is asked about commands that no sandbox confines, so that the model may try them.
+    pub commands_can_be_approved: bool,
     /// The workspace, an absolute path.
     pub cwd: PathBuf,
     /// Where instruction files are looked for.
@@ -56,6 +58,7 @@ impl AgentOptions {
             max_steps: None,
             max_cost_usd: None,
             permission_mode: PermissionMode::default(),
+            commands_can_be_approved: false,
             cwd,
             instructions: InstructionOptions::default(),
             append_system_prompt: None,

@@ -148,7 +148,8 @@ fn queue_task(agent: &Agent, task: &str, images: Vec<Image>) -> Result<(), Comma
     for image in images {
         content.push(image.into_block(agent.session())?);
     }
-    Ok(agent.follow_up_with(content)?)
+    agent.follow_up_with(content)?;
+    Ok(())
 }
 
 enum Finished {

@@ -10,6 +10,7 @@ use crate::{CallId, Extra};
 /// A block that is not of a known type, or that is malformed for its type, is [`ContentBlock::Unknown`]:
 /// it is kept verbatim and skipped by serializers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "kebab-case")]
 pub enum ContentBlock {
     /// Plain text.
@@ -29,6 +30,7 @@ pub enum ContentBlock {
 
 /// The fields of a `text` block.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TextBlock {
     /// The text.
     pub text: String,
@@ -39,6 +41,7 @@ pub struct TextBlock {
 
 /// The fields of a `reasoning` block.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReasoningBlock {
     /// The reasoning text; may be empty when the provider streamed the field empty.
     pub text: String,
@@ -49,6 +52,7 @@ pub struct ReasoningBlock {
 
 /// The fields of an `image` block.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ImageBlock {
     /// `{attachmentId, mediaType, bytes, width, height, name?, originalDimensions?}`.
     pub attachment: Value,
@@ -59,6 +63,7 @@ pub struct ImageBlock {
 
 /// The fields of a `tool-call` block.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolCallBlock {
     /// The call's id.
     pub id: CallId,
@@ -73,6 +78,7 @@ pub struct ToolCallBlock {
 
 /// The fields of a `tool-result` block.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ToolResultBlock {
     /// The call that is answered.

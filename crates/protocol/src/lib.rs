@@ -38,12 +38,13 @@ pub use ids::{CallId, MessageId, SessionId};
 pub use lang::lang_from_path;
 pub use message::{Message, Role, Source};
 pub use payload::{
-    AbortCause, AdapterDefaults, AssistantChunk, AssistantMessage, CallConfig, CompactionPrune, EndSeed,
-    ErrorInfo, EventData, FsObservation, FsObserved, InboxOutcome, InboxSpliced, InboxTarget, LlmRetry,
-    LlmRetryStarted, Payload, PayloadError, PermissionMode, RequestContext, RequestHeader,
-    RequestHeaderEvent, RequestHeaderReason, RetryMode, SandboxModeEvent, SeqRange, SessionTitle, StepEnd,
-    StepStart, TitleSource, TodoItem, TodoStatus, TodoWrite, ToolCall, ToolResult, ToolSpec, TurnEnd,
-    TurnEndReason, TurnStart, is_known_event_type,
+    AbortCause, AdapterDefaults, ApprovalAsked, ApprovalDecided, ApprovalOutcome, AssistantChunk,
+    AssistantMessage, CallConfig, CompactionPrune, EndSeed, ErrorInfo, EventData, FsObservation, FsObserved,
+    InboxOutcome, InboxSpliced, InboxTarget, LlmRetry, LlmRetryStarted, Payload, PayloadError,
+    PermissionMode, RequestContext, RequestHeader, RequestHeaderEvent, RequestHeaderReason, RetryMode,
+    SandboxModeEvent, SeqRange, SessionTitle, StepEnd, StepStart, TitleSource, TodoItem, TodoStatus,
+    TodoWrite, ToolCall, ToolResult, ToolSpec, TurnEnd, TurnEndReason, TurnStart, WorkingDirectoryChange,
+    is_known_event_type,
 };
 pub use stream::{Failure, FinishReason, StreamChunk, TokenUsage};
 pub use view::{

@@ -8,6 +8,7 @@ use crate::{CallId, ContentBlock, Extra, MessageId, ToolResultBlock};
 
 /// Who speaks. A tool result is a `user` message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// Instructions of the harness.
@@ -20,6 +21,7 @@ pub enum Role {
 
 /// Where a message came from. Tagged by `kind`; unknown kinds are kept verbatim.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Source {
     /// Typed by a person.
@@ -88,6 +90,7 @@ impl Source {
 
 /// One message of the conversation. Immutable once made.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Message {
     /// UUID v4, except for synthetic messages.
     pub id: MessageId,

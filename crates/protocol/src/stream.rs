@@ -7,6 +7,7 @@ use crate::{CallId, ContentBlock};
 
 /// One streamed piece. Tagged by `type`. Usage comes before finish; nothing follows finish.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "camelCase")]
 pub enum StreamChunk {
     /// A block opens.
@@ -69,6 +70,7 @@ pub enum StreamChunk {
 
 /// How a reply ended. Tagged by `kind`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum FinishReason {
     /// The model is done.
@@ -91,6 +93,7 @@ pub enum FinishReason {
 
 /// A failed request in the provider's words.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Failure {
     /// For a person.
@@ -117,6 +120,7 @@ impl Failure {
 
 /// Token counts. The parts are disjoint: `input_tokens` leaves out what the cache served.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TokenUsage {
     /// Prompt tokens not read from a cache.

@@ -8,14 +8,18 @@
 mod bash;
 mod edit;
 mod files;
+mod question;
 mod read;
 mod search;
 mod todo;
 mod write;
 
-pub use bash::{BashArgs, BashOptions, BashOutput, BashTool, ForegroundKind, StreamOutput};
+pub use bash::{AskAboutCommands, BashArgs, BashOptions, BashOutput, BashTool, ForegroundKind, StreamOutput};
 pub use edit::{EditOptions, EditTool, EditValue};
 pub use files::{FsCode, FsError, FsTarget, ModeFence, WriteFence, WriteRequest};
+pub use question::{
+    Answer, AskUserQuestionTool, Question, QuestionOption, QuestionRequest, Questioner, Unanswered,
+};
 pub use read::{ReadLine, ReadMeta, ReadOptions, ReadTool, ReadValue, read_meta_from_meta};
 pub use search::{GlobArgs, GlobOutput, GlobTool, GrepArgs, GrepMatch, GrepOutput, GrepTool, SearchOptions};
 pub use todo::TodoWriteTool;

@@ -25,24 +25,28 @@ pub struct ToolContext {
     pub arguments: Value,
     /// The session; what a tool wants remembered it appends as events.
     pub session: Arc<Session>,
-    /// The workspace, an absolute path.
+    /// The workspace, an absolute path: what permission modes speak of.
+    pub workspace: PathBuf,
+    /// Where relative paths and commands start, an absolute path: the workspace, unless the session works elsewhere.
     pub cwd: PathBuf,
     /// Fires when the call is to end early.
     pub cancel: CancellationToken,
     deferred: Mutex<Vec<Message>>,
     concludes_turn: AtomicBool,
+    approved: AtomicBool,
 }
 
 impl ToolContext {
-    /// The surroundings of a direct call.
+    /// The surroundings of a direct call in this workspace.
     pub fn new(
         call_id: CallId,
         name: impl Into<String>,
         arguments: Value,
         session: Arc<Session>,
-        cwd: &Path,
+        workspace: &Path,
         cancel: CancellationToken,
     ) -> Self {
+        let changed = session.with_log(|log| log.working_directory().map(PathBuf::from));
         Self {
             root_call_id: call_id.clone(),
             call_id,
@@ -51,11 +55,22 @@ impl ToolContext {
             name: name.into(),
             arguments,
             session,
-            cwd: cwd.to_owned(),
+            workspace: workspace.to_owned(),
+            cwd: changed.unwrap_or_else(|| workspace.to_owned()),
             cancel,
             deferred: Mutex::new(Vec::new()),
             concludes_turn: AtomicBool::new(false),
+            approved: AtomicBool::new(false),
         }
+    }
+
+    /// Whether a person has allowed this very call.
+    pub fn is_approved(&self) -> bool {
+        self.approved.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_approved(&self) {
+        self.approved.store(true, Ordering::Relaxed);
     }
 
     /// What the agent may change: the mode that was logged last, else the default.

@@ -6,17 +6,16 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use lorimer_protocol::{CallId, ContentBlock};
+use lorimer_protocol::{ApprovalOutcome, CallId, ContentBlock};
 use lorimer_session::Session;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::approval;
 use crate::context::ToolContext;
 use crate::erased::{ErasedTool, Produced};
 use crate::outcome::{Outcome, ToolError};
-use crate::policy::{
-    ApprovalOutcome, ApprovalRequest, Approver, Guard, Next, Observer, Policy, Review, Verdict,
-};
+use crate::policy::{ApprovalRequest, Approver, Guard, Next, Observer, Policy, Review, Verdict};
 use crate::registry::Registry;
 use crate::tool::Concurrency;
 use crate::validate::{check_arguments, parse_arguments};
@@ -173,13 +172,13 @@ impl Pipeline {
         } else if let Some(error) = invalid {
             Some(Decided::Denied(error))
         } else {
-            self.decide(&context).await.map(Decided::Denied)
+            self.decide(&context, tool.as_deref()).await.map(Decided::Denied)
         };
         Prepared { context, tool, decided }
     }
 
     /// Policies, the person, guards; `None` lets the call run.
-    async fn decide(&self, context: &Arc<ToolContext>) -> Option<ToolError> {
+    async fn decide(&self, context: &Arc<ToolContext>, tool: Option<&dyn ErasedTool>) -> Option<ToolError> {
         let mut question: Option<Option<String>> = None;
         for policy in &self.policies {
             match policy.before(context).await {
@@ -189,7 +188,7 @@ impl Pipeline {
             }
         }
         if let Some(reason) = question
-            && let Some(denied) = self.ask(context, reason).await
+            && let Some(denied) = self.ask(context, tool, reason).await
         {
             return Some(denied);
         }
@@ -199,7 +198,12 @@ impl Pipeline {
         context.cancel.is_cancelled().then(ToolError::aborted_before_dispatch)
     }
 
-    async fn ask(&self, context: &ToolContext, reason: Option<String>) -> Option<ToolError> {
+    async fn ask(
+        &self,
+        context: &ToolContext,
+        tool: Option<&dyn ErasedTool>,
+        reason: Option<String>,
+    ) -> Option<ToolError> {
         let name = &context.name;
         let Some(approver) = &self.approver else {
             let text =
@@ -211,12 +215,21 @@ impl Pipeline {
             call_id: context.call_id.clone(),
             reason,
             arguments: context.arguments.clone(),
+            view: tool.and_then(|tool| tool.present_call(&context.arguments)),
+            session: Arc::clone(&context.session),
             cancel: context.cancel.clone(),
         };
-        match approver.ask(request).await {
-            ApprovalOutcome::AllowedOnce => None,
+        let answer = approval::ask(approver.as_ref(), request).await;
+        match answer.outcome {
+            ApprovalOutcome::AllowedOnce => {
+                context.set_approved();
+                None
+            }
             _ if context.cancel.is_cancelled() => Some(ToolError::aborted_before_dispatch()),
-            ApprovalOutcome::Rejected => Some(ToolError::plain(format!("the user rejected tool \"{name}\""))),
+            ApprovalOutcome::Rejected => {
+                let said = answer.message.map(|message| format!(": {message}")).unwrap_or_default();
+                Some(ToolError::plain(format!("the user rejected tool \"{name}\"{said}")))
+            }
             ApprovalOutcome::Cancelled => {
                 Some(ToolError::plain(format!("approval for tool \"{name}\" was cancelled")))
             }

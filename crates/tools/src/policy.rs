@@ -1,7 +1,10 @@
 //! What may stand around a call.
 
+use std::sync::Arc;
+
 use futures_util::future::BoxFuture;
-use lorimer_protocol::{CallId, ContentBlock, Message};
+use lorimer_protocol::{ApprovalOutcome, CallId, CallView, ContentBlock, Message};
+use lorimer_session::Session;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -102,7 +105,7 @@ pub trait Observer: Send + Sync {
 }
 
 /// A question to a person.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ApprovalRequest {
     /// The tool.
     pub tool_name: String,
@@ -112,25 +115,31 @@ pub struct ApprovalRequest {
     pub reason: Option<String>,
     /// The converted arguments.
     pub arguments: Value,
+    /// How the tool shows the call, when it does.
+    pub view: Option<CallView>,
+    /// The session that the call belongs to.
+    pub session: Arc<Session>,
     /// Fires when the answer no longer matters.
     pub cancel: CancellationToken,
 }
 
 /// A person's answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ApprovalOutcome {
-    /// Yes, this once.
-    AllowedOnce,
-    /// No.
-    Rejected,
-    /// The question was withdrawn.
-    Cancelled,
-    /// There is nobody to ask.
-    Unavailable,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApprovalAnswer {
+    /// How the question ended.
+    pub outcome: ApprovalOutcome,
+    /// What the person has to say to the model with a no.
+    pub message: Option<String>,
+}
+
+impl From<ApprovalOutcome> for ApprovalAnswer {
+    fn from(outcome: ApprovalOutcome) -> Self {
+        Self { outcome, message: None }
+    }
 }
 
 /// Puts questions to a person.
 pub trait Approver: Send + Sync {
-    /// Asks and waits.
-    fn ask(&self, request: ApprovalRequest) -> BoxFuture<'_, ApprovalOutcome>;
+    /// Asks and waits. Question and answer are logged around it.
+    fn ask(&self, request: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer>;
 }

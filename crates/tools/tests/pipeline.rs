@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use lorimer_protocol::{
-    AssistantMessage, ContentBlock, Draft, Event, Extra, Message, Role, SessionHeader, Source, StepStart,
-    TurnStart,
+    ApprovalAsked, ApprovalDecided, ApprovalOutcome, AssistantMessage, ContentBlock, Draft, Event, Extra,
+    Message, Role, SessionHeader, Source, StepStart, TurnStart,
 };
 use lorimer_session::{Session, check_invariants};
 use lorimer_tools::{
-    ApprovalOutcome, ApprovalRequest, Approver, CallRequest, Concurrency, Guard, Next, Outcome, Pipeline,
+    ApprovalAnswer, ApprovalRequest, Approver, CallRequest, Concurrency, Guard, Next, Outcome, Pipeline,
     PipelineBuilder, Policy, Produced, Registry, RegistryError, RepeatReminder, Restriction, Review,
     Scheduler, StepPlace, Tool, ToolContext, ToolError, Verdict,
 };
@@ -275,8 +275,8 @@ impl Policy for Scripted {
 struct Answer(ApprovalOutcome);
 
 impl Approver for Answer {
-    fn ask(&self, _request: ApprovalRequest) -> BoxFuture<'_, ApprovalOutcome> {
-        Box::pin(async { self.0 })
+    fn ask(&self, _request: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
+        Box::pin(async { self.0.into() })
     }
 }
 
@@ -331,6 +331,32 @@ async fn denials_questions_and_guards_in_their_order() {
     assert!(probe.trace.lock().expect("unpoisoned").is_empty(), "the body never ran");
     let allowed = with(&|b| b.policy(ask()).approver(Arc::new(Answer(ApprovalOutcome::AllowedOnce))));
     assert!(!call(&allowed, "probe", x).await.is_error);
+}
+
+#[tokio::test]
+async fn a_question_and_its_answer_are_logged_and_a_refusal_can_say_why() {
+    struct Refusing;
+    impl Approver for Refusing {
+        fn ask(&self, request: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
+            assert_eq!((request.tool_name.as_str(), request.reason.as_deref()), ("probe", Some("it is new")));
+            let message = Some("use the other one".to_owned());
+            Box::pin(async { ApprovalAnswer { outcome: ApprovalOutcome::Rejected, message } })
+        }
+    }
+    let probe = Probe::new("probe", Concurrency::Exclusive);
+    let asking = deciding(Verdict::Ask { reason: Some("it is new".to_owned()) });
+    let pipeline = builder(std::slice::from_ref(&probe)).policy(asking).approver(Arc::new(Refusing)).build();
+    let session = session();
+    let mut events = session.subscribe();
+    let outcome =
+        pipeline.call(&request("probe", "c1", r#"{"act":"x"}"#), session, CancellationToken::new()).await;
+    assert_eq!(text(&outcome), "Error: the user rejected tool \"probe\": use the other one");
+    let mut logged = std::iter::from_fn(|| events.try_recv().ok());
+    let asked: ApprovalAsked = logged.next().expect("asked").data_as().expect("typed").expect("asked");
+    assert_eq!(asked.call_id.expect("a call").as_str(), "c1");
+    let decided: ApprovalDecided =
+        logged.next().expect("decided").data_as().expect("typed").expect("decided");
+    assert_eq!((decided.id, decided.outcome), (asked.id, ApprovalOutcome::Rejected));
 }
 
 #[tokio::test]
@@ -589,10 +615,10 @@ fn schemas_are_in_the_shared_subset() {
 struct Slow(Arc<tokio::sync::Notify>);
 
 impl Approver for Slow {
-    fn ask(&self, _request: ApprovalRequest) -> BoxFuture<'_, ApprovalOutcome> {
+    fn ask(&self, _request: ApprovalRequest) -> BoxFuture<'_, ApprovalAnswer> {
         Box::pin(async {
             self.0.notified().await;
-            ApprovalOutcome::AllowedOnce
+            ApprovalOutcome::AllowedOnce.into()
         })
     }
 }

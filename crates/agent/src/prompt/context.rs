@@ -1,5 +1,7 @@
 //! The runtime context: volatile facts, given to the model as a message when they change (llm spec 9).
 
+use std::path::{Path, PathBuf};
+
 use lorimer_protocol::{Message, PermissionMode, Source};
 use lorimer_session::{Log, Session};
 use serde_json::json;
@@ -18,7 +20,8 @@ struct Section {
 
 /// A snapshot of the runtime context, when it differs from the last one that the model can still see.
 pub(crate) fn snapshot_message(session: &Session, options: &AgentOptions) -> Option<Message> {
-    let sections = sections(options);
+    let moved = session.with_log(|log| log.working_directory().map(PathBuf::from));
+    let sections = sections(options, moved.as_deref());
     let texts: Vec<&str> = sections.iter().map(|section| section.text.as_str()).collect();
     let text = format!("{HEADING}\n\n{}", texts.join("\n\n"));
     let told = session.with_log(|log| last_snapshot(log).is_some_and(|message| message.text() == text));
@@ -41,13 +44,21 @@ fn last_snapshot(log: &Log) -> Option<&Message> {
     })
 }
 
-fn sections(options: &AgentOptions) -> Vec<Section> {
+fn sections(options: &AgentOptions, moved: Option<&Path>) -> Vec<Section> {
     let mut sections = vec![Section { name: "environment", text: environment() }];
-    if let Some(state) = git_state(&options.cwd) {
+    if let Some(directory) = moved.filter(|directory| *directory != options.cwd) {
+        let text = format!(
+            "The working directory is now {}: relative paths and commands start there. The workspace, which the \
+             permission mode speaks of, is still {}.",
+            directory.display(),
+            options.cwd.display()
+        );
+        sections.push(Section { name: "working-directory", text });
+    }
+    if let Some(state) = git_state(moved.unwrap_or(&options.cwd)) {
         sections.push(Section { name: "git", text: git_text(&state) });
     }
-    sections
-        .push(Section { name: "sandbox:policy", text: permission_text(options.permission_mode).to_owned() });
+    sections.push(Section { name: "sandbox:policy", text: permission_text(options) });
     sections
 }
 
@@ -71,11 +82,21 @@ fn git_text(state: &GitState) -> String {
     format!("The working directory is in a git work tree at {}, {head}{operation}.", state.root.display())
 }
 
-fn permission_text(mode: PermissionMode) -> &'static str {
-    match mode {
+fn permission_text(options: &AgentOptions) -> String {
+    let asks = options.commands_can_be_approved;
+    match options.permission_mode {
+        PermissionMode::ReadOnly if asks => {
+            "Permission mode: read-only. Files can be read and searched but not changed. Commands cannot be confined \
+             yet, so the user is asked about each; ask only for what the task needs."
+        }
         PermissionMode::ReadOnly => {
             "Permission mode: read-only. Files can be read and searched but not changed, and commands do not run. Do \
              not try; describe the change instead."
+        }
+        PermissionMode::WorkspaceWrite if asks => {
+            "Permission mode: workspace-write. Files inside the working directory and temporary folders can be \
+             changed; other files cannot. Commands cannot be confined yet, so the user is asked about each; ask only \
+             for what the task needs."
         }
         PermissionMode::WorkspaceWrite => {
             "Permission mode: workspace-write. Files inside the working directory and temporary folders can be \
@@ -85,4 +106,5 @@ fn permission_text(mode: PermissionMode) -> &'static str {
             "Permission mode: danger-full-access. File changes and commands are not confined."
         }
     }
+    .to_owned()
 }

@@ -7,7 +7,7 @@ use lorimer_protocol::{
     AssistantMessage, ErrorInfo, Event, FsObservation, FsObserved, InboxSpliced, Message, PayloadError,
     PermissionMode, RequestContext, RequestHeader, RequestHeaderEvent, Role, SandboxModeEvent, SessionHeader,
     SessionTitle, Source, StepStart, SurfaceOp, TodoItem, TodoWrite, TokenUsage, ToolCall, ToolSpec, TurnEnd,
-    TurnEndReason, TurnStart, is_known_event_type,
+    TurnEndReason, TurnStart, WorkingDirectoryChange, is_known_event_type,
 };
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -140,6 +140,7 @@ pub struct Log {
     last_usage: Option<(u64, TokenUsage)>,
     observations: HashMap<String, FsObservation>,
     permission_mode: Option<PermissionMode>,
+    working_directory: Option<String>,
 }
 
 impl Log {
@@ -163,6 +164,7 @@ impl Log {
             last_usage: None,
             observations: HashMap::new(),
             permission_mode: None,
+            working_directory: None,
         }
     }
 
@@ -260,6 +262,11 @@ impl Log {
         self.permission_mode
     }
 
+    /// Where relative paths and commands start, when that was changed; else it is the workspace.
+    pub fn working_directory(&self) -> Option<&str> {
+        self.working_directory.as_deref()
+    }
+
     /// Adds one event.
     ///
     /// # Errors
@@ -320,6 +327,12 @@ impl Log {
             "session/title" => self.title = Some(event.parse::<SessionTitle>()?),
             "todo/write" => self.todos = event.parse::<TodoWrite>()?.todos,
             "sandbox/mode" => self.permission_mode = Some(event.parse::<SandboxModeEvent>()?.mode),
+            "working-directory/change" => {
+                // Ignorable, as below.
+                if let Ok(change) = event.parse::<WorkingDirectoryChange>() {
+                    self.working_directory = Some(change.cwd);
+                }
+            }
             "lorimer/fs-observed" => {
                 // Ignorable: one of a later shape is skipped, as by any other reader.
                 if let Ok(seen) = event.parse::<FsObserved>() {

@@ -7,6 +7,7 @@
 //! - No command runs with more rights than its session's mode gives it ([`command::confine`]).
 //! - A command sees the environment without what looks like a secret.
 
+mod approval;
 mod card;
 mod command;
 mod output;
@@ -17,7 +18,10 @@ use lorimer_tools::{Concurrency, DurableResult, PromptSection, Tool, ToolContext
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+pub use approval::AskAboutCommands;
 pub use output::{BashOutput, ForegroundKind, StreamOutput};
+
+const NAME: &str = "bash";
 
 /// The place of the tool's paragraph in the system prompt.
 const PROMPT_ORDER: i32 = 105;
@@ -106,7 +110,7 @@ impl Tool for BashTool {
     type Output = BashOutput;
 
     fn name(&self) -> &str {
-        "bash"
+        NAME
     }
 
     fn description(&self) -> String {

@@ -26,7 +26,7 @@ impl WriteRequest {
     pub(crate) fn new(context: &ToolContext, target: &FsTarget) -> Self {
         Self {
             mode: context.permission_mode(),
-            cwd: context.cwd.clone(),
+            cwd: context.workspace.clone(),
             session_directory: context.session.directory().map(Path::to_owned),
             target: target.clone(),
         }

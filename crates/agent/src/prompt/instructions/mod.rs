@@ -76,7 +76,8 @@ impl Instructions {
     ) -> Option<Message> {
         let (told, paths) = session.with_log(|log| (Told::of(log), self.touched.next_paths(log)));
         self.scopes.find_root(options, cwd);
-        self.scopes.add_touched(cwd, &paths);
+        let moved = session.with_log(|log| log.working_directory().map(PathBuf::from));
+        self.scopes.add_touched(cwd, moved.as_deref().unwrap_or(cwd), &paths);
         self.scopes.add_told(cwd, told.scopes());
         let found = self.look(options, cwd, &told);
         self.compose(options, cwd, &told, &found)

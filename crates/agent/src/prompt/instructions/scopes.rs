@@ -52,13 +52,13 @@ impl Scopes {
     }
 
     /// Adds the folders on the way to files that were worked on.
-    pub fn add_touched(&mut self, cwd: &Path, paths: &[String]) {
+    pub fn add_touched(&mut self, cwd: &Path, starts_at: &Path, paths: &[String]) {
         if paths.is_empty() {
             return;
         }
         let Ok(real_cwd) = fs::canonicalize(cwd) else { return };
         for path in paths {
-            if let Some(folder) = real_folder(&cwd.join(path))
+            if let Some(folder) = real_folder(&starts_at.join(path))
                 && let Ok(relative) = folder.strip_prefix(&real_cwd)
             {
                 self.add_below(cwd, relative);
@@ -141,7 +141,7 @@ mod tests {
         std::os::unix::fs::symlink("/nowhere/file", cwd.join("b/dangling")).expect("linked");
         let mut scopes = Scopes { root: Some(cwd.to_owned()), ..Scopes::default() };
         let paths = ["b/c/d/new", "z/gone", "../x", "/etc/hostname", "b/dangling", "no/such/folder"];
-        scopes.add_touched(cwd, &paths.map(str::to_owned));
+        scopes.add_touched(cwd, cwd, &paths.map(str::to_owned));
         assert_eq!(folders(&scopes, cwd), ["", "b", "z", "b/c", "b/c/d"]);
         let told = [cwd.join("y"), cwd.join("../out"), PathBuf::from("/etc"), cwd.to_owned()];
         let told: Vec<String> = told.iter().map(|scope| scope.display().to_string()).collect();
