@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex};
 use lorimer_agent::{Agent, AgentOptions, InstructionOptions};
 use lorimer_model::{Difference, Provider, REPLAY_ROUTE, RetryPolicy, split_route};
 use lorimer_process::{Runner, Supervisor};
+use lorimer_rpc::Channels;
 use lorimer_session::{Compression, Session, Store, StoreOptions};
 use lorimer_toolbox::{
-    BashOptions, BashTool, EditOptions, EditTool, GlobTool, GrepTool, ModeFence, ReadOptions, ReadTool,
-    SearchOptions, TodoWriteTool, WriteFence, WriteOptions, WriteTool,
+    AskAboutCommands, AskUserQuestionTool, BashOptions, BashTool, EditOptions, EditTool, GlobTool, GrepTool,
+    ModeFence, ReadOptions, ReadTool, SearchOptions, TodoWriteTool, WriteFence, WriteOptions, WriteTool,
 };
 use lorimer_tools::{Pipeline, PipelineBuilder, RepeatReminder, SpillPolicy};
 
@@ -40,14 +41,33 @@ pub struct Composed {
     pub differences: Option<Arc<Mutex<Vec<Difference>>>>,
 }
 
-struct Chosen {
-    provider: Arc<dyn Provider>,
-    model: String,
+/// A provider and a model of it.
+pub struct Chosen {
+    /// The provider. It may miss a key.
+    pub provider: Arc<dyn Provider>,
+    /// Model id.
+    pub model: String,
     differences: Option<Arc<Mutex<Vec<Difference>>>>,
 }
 
-/// The provider and model that the settings name, ready to be called.
-fn choose(settings: &Settings, home: &Path) -> Result<Chosen, CommandError> {
+impl Chosen {
+    /// Makes sure that the provider can be called.
+    ///
+    /// # Errors
+    /// When it misses a key; the text names servers of this machine that need none.
+    pub fn require_ready(&self, settings: &Settings) -> Result<(), CommandError> {
+        match self.provider.missing() {
+            Some(missing) => Err(CommandError::usage(format!("{missing}{}", offered_locally(settings)))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The provider and model that the settings name.
+///
+/// # Errors
+/// When there is no such provider or model.
+pub fn choose(settings: &Settings, home: &Path) -> Result<Chosen, CommandError> {
     if let (REPLAY_ROUTE, Some(id)) = split_route(&settings.model) {
         let provider = routes::replay(&store(settings, home), id)?;
         let differences = Some(provider.differences());
@@ -63,23 +83,22 @@ fn choose(settings: &Settings, home: &Path) -> Result<Chosen, CommandError> {
     let found = routes::first_local_model(settings, named);
     let (provider, model) = routes::route(&registry, found.as_deref().unwrap_or(named))
         .map_err(|error| CommandError::usage(error.to_string()))?;
-    if let Some(missing) = provider.missing() {
-        return Err(CommandError::usage(format!("{missing}{}", offered_locally(settings))));
-    }
     Ok(Chosen { provider, model, differences: None })
 }
 
-/// An agent on a session.
+/// An agent on a session, and who is asked when it needs a person.
 ///
 /// # Errors
-/// When the model cannot be called, or a tool cannot be made.
+/// When the model cannot be used, or a tool cannot be made.
 pub fn agent(
+    chosen: Chosen,
     settings: &Settings,
     home: &Path,
     cwd: &Path,
     session: Arc<Session>,
+    channels: &Channels,
 ) -> Result<Composed, CommandError> {
-    let Chosen { provider, model, differences } = choose(settings, home)?;
+    let Chosen { provider, model, differences } = chosen;
     if settings.max_cost_usd.is_some() && provider.resolve(&model).is_ok_and(|info| info.prices.is_none()) {
         return Err(CommandError::usage(format!(
             "--max-cost needs prices, and {}/{model} has none; write price_input and price_output of the model in {}",
@@ -103,6 +122,7 @@ pub fn agent(
         max_cost_usd: settings.max_cost_usd,
         append_system_prompt: settings.append_system_prompt.clone(),
         permission_mode: settings.permission_mode,
+        commands_can_be_approved: channels.approver.is_some(),
         instructions: InstructionOptions {
             home: Some(home.to_owned()),
             max_bytes: to_usize(settings.instructions_max_bytes),
@@ -117,7 +137,7 @@ pub fn agent(
         prune_tail_chars: to_usize(settings.context_prune_tail_chars),
         ..AgentOptions::new(model, cwd.to_owned())
     };
-    let agent = Agent::new(session, provider, pipeline(settings, home, cwd)?, options)?;
+    let agent = Agent::new(session, provider, pipeline(settings, home, cwd, channels)?, options)?;
     Ok(Composed { agent, differences })
 }
 
@@ -134,20 +154,30 @@ fn offered_locally(settings: &Settings) -> String {
     if offers.is_empty() { String::new() } else { format!("; running here: {}", offers.join(", ")) }
 }
 
-fn pipeline(settings: &Settings, home: &Path, cwd: &Path) -> Result<Pipeline, CommandError> {
+fn pipeline(
+    settings: &Settings,
+    home: &Path,
+    cwd: &Path,
+    channels: &Channels,
+) -> Result<Pipeline, CommandError> {
     let unusable =
         |error: &dyn std::fmt::Display| CommandError::failed(format!("cannot set up the tools: {error}"));
     let runner = Runner::new(Supervisor::this_program().map_err(|error| unusable(&error))?);
-    let tools = tools(settings, home, runner).map_err(|error| unusable(&error))?;
+    let mut tools = tools(settings, home, runner).map_err(|error| unusable(&error))?;
+    if let Some(questioner) = &channels.questioner {
+        let tool = AskUserQuestionTool::new(Arc::clone(questioner));
+        tools.register(tool).map_err(|error| unusable(&error))?;
+    }
     let mut spill = SpillPolicy::new(to_usize(settings.spill_max_inline_bytes));
     if !settings.origins.contains_key("spill.max_inline_bytes") {
         spill = spill.with_limit_of("bash", bash_result_bytes(settings));
     }
+    let mut builder = PipelineBuilder::new(tools, cwd.to_owned());
+    if let Some(approver) = &channels.approver {
+        builder = builder.approver(Arc::clone(approver)).policy(Arc::new(AskAboutCommands));
+    }
     // Spill comes last: it stores what the other policies left.
-    Ok(PipelineBuilder::new(tools, cwd.to_owned())
-        .policy(Arc::new(RepeatReminder::default()))
-        .policy(Arc::new(spill))
-        .build())
+    Ok(builder.policy(Arc::new(RepeatReminder::default())).policy(Arc::new(spill)).build())
 }
 
 fn tools(

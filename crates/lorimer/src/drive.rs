@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use lorimer_agent::{Agent, TurnReport};
 use lorimer_model::Difference;
 use lorimer_protocol::{AbortCause, ContentBlock, Event, SessionId, TurnEndReason};
+use lorimer_rpc::Channels;
 use lorimer_session::Session;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -67,8 +68,16 @@ async fn run(job: Job) -> Result<Exit, CommandError> {
     let started = Instant::now();
     let (session, appended) = open_session(&job)?;
     let events = session.subscribe();
-    let compose::Composed { agent, differences } =
-        compose::agent(&job.settings, &job.home, &job.cwd, Arc::clone(&session))?;
+    let chosen = compose::choose(&job.settings, &job.home)?;
+    chosen.require_ready(&job.settings)?;
+    let compose::Composed { agent, differences } = compose::agent(
+        chosen,
+        &job.settings,
+        &job.home,
+        &job.cwd,
+        Arc::clone(&session),
+        &Channels::default(),
+    )?;
     let stdout = StdoutWriter::start().map_err(|error| CommandError::failed(error.to_string()))?;
     queue_task(&agent, &job.task, job.images)?;
     let mut run = Run {

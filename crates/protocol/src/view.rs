@@ -9,6 +9,7 @@ use crate::ContentBlock;
 
 /// What kind of work a call does, for an icon.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ToolCallKind {
     /// Reads something.
@@ -32,6 +33,7 @@ pub enum ToolCallKind {
 
 /// A place in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FileLocation {
     /// The path as the call gave it.
     pub path: String,
@@ -42,6 +44,7 @@ pub struct FileLocation {
 
 /// One hunk of a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct FileDiff {
     /// The path as the call gave it.
@@ -60,6 +63,7 @@ pub struct FileDiff {
 
 /// A pending call. Tagged by `card`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "card", rename_all = "lowercase", rename_all_fields = "camelCase")]
 pub enum CallView {
     /// Title and kind, with whatever is known.
@@ -113,6 +117,7 @@ impl CallView {
 
 /// One line of a file, with the file's own number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReadFileLine {
     /// 1-based.
     pub number: u64,
@@ -122,6 +127,7 @@ pub struct ReadFileLine {
 
 /// One file with matches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SearchFile {
     /// The file.
     pub path: String,
@@ -131,6 +137,7 @@ pub struct SearchFile {
 
 /// One matching line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SearchMatch {
     /// 1-based.
@@ -141,6 +148,7 @@ pub struct SearchMatch {
 
 /// One source of a web search.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct WebSource {
     /// Where.
@@ -158,6 +166,7 @@ pub struct WebSource {
 
 /// A completed call. Tagged by `card`, a search by `shape` and a web result by `kind` as well.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "card", rename_all = "lowercase", rename_all_fields = "camelCase")]
 pub enum ResultView {
     /// Content as it is.

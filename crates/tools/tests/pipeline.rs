@@ -481,7 +481,8 @@ async fn parallel_calls_overlap_and_commit_in_model_order() {
     let calls = vec![request("read", "c1", meet), request("read", "c2", meet)];
     // The bodies wait for each other, so they only end when both run.
     let (events, _) = run(&pipeline, calls, CancellationToken::new(), 10).await;
-    assert_eq!(order(&events), ["call c1", "call c2", "result c1", "result c2"]);
+    let expected = ["call c1", "call c2", "approval/asked", "approval/decided", "result c1", "result c2"];
+    assert_eq!(order(&events), expected);
 }
 
 #[tokio::test]
@@ -650,5 +651,6 @@ async fn a_question_does_not_hold_up_the_calls_before_it() {
     });
     let calls = vec![request("read", "c1", r#"{"act":"x"}"#), request("read", "c2", r#"{"act":"asked"}"#)];
     let (events, _) = run(&pipeline, calls, CancellationToken::new(), 10).await;
-    assert_eq!(order(&events), ["call c1", "call c2", "result c1", "result c2"]);
+    let expected = ["call c1", "call c2", "approval/asked", "approval/decided", "result c1", "result c2"];
+    assert_eq!(order(&events), expected);
 }

@@ -346,4 +346,11 @@ settings! {
     "run.stdin_wait_ms" => run_stdin_wait_ms: u64 = 3000;
     /// Most piped input, in bytes.
     "run.stdin_max_bytes" => run_stdin_max_bytes: u64 = 32 * 1024 * 1024;
+
+    /// Longest line of a program that drives agents, in bytes.
+    "rpc.max_frame_bytes" => rpc_max_frame_bytes: u64 = 64 * 1024 * 1024;
+    /// Most bytes that wait for such a program while it does not read; its sessions stand still meanwhile.
+    "rpc.max_queued_bytes" => rpc_max_queued_bytes: u64 = 8 * 1024 * 1024;
+    /// How long a turn may take to end after a shutdown before its log is closed without it, in milliseconds.
+    "rpc.shutdown_grace_ms" => rpc_shutdown_grace_ms: u64 = 500;
 }
