@@ -15,7 +15,7 @@ use lorimer_tools::{Pipeline, PipelineBuilder, RepeatReminder, SpillPolicy};
 
 use crate::exit::CommandError;
 use crate::routes;
-use crate::settings::Settings;
+use crate::settings::{Settings, nearest};
 
 /// The sessions of a home.
 pub fn store(settings: &Settings, home: &Path) -> Store {
@@ -138,7 +138,8 @@ fn pipeline(settings: &Settings, home: &Path, cwd: &Path) -> Result<Pipeline, Co
     let unusable =
         |error: &dyn std::fmt::Display| CommandError::failed(format!("cannot set up the tools: {error}"));
     let runner = Runner::new(Supervisor::this_program().map_err(|error| unusable(&error))?);
-    let tools = tools(settings, home, runner).map_err(|error| unusable(&error))?;
+    let mut tools = tools(settings, home, runner).map_err(|error| unusable(&error))?;
+    take_away(&mut tools, settings)?;
     let mut spill = SpillPolicy::new(to_usize(settings.spill_max_inline_bytes));
     if !settings.origins.contains_key("spill.max_inline_bytes") {
         spill = spill.with_limit_of("bash", bash_result_bytes(settings));
@@ -165,6 +166,25 @@ fn tools(
     tools.register(BashTool::new(bash_options(settings), runner))?;
     tools.register(TodoWriteTool)?;
     Ok(tools)
+}
+
+/// Leaves out the tools that the settings switch off.
+fn take_away(tools: &mut lorimer_tools::Registry, settings: &Settings) -> Result<(), CommandError> {
+    const KEY: &str = "tools.disabled";
+    let all: Vec<String> = tools.visible("").iter().map(|tool| tool.name().to_owned()).collect();
+    for name in &settings.tools_disabled {
+        if !all.contains(name) {
+            let place = settings.origins.get(KEY).map(|origin| format!(" {origin}")).unwrap_or_default();
+            let hint = nearest(name, all.iter().map(String::as_str));
+            let hint = hint.map(|near| format!("; did you mean \"{near}\"?")).unwrap_or_default();
+            let names = all.join(", ");
+            return Err(CommandError::usage(format!(
+                "setting \"{KEY}\"{place} names \"{name}\", and the tools are {names}{hint}"
+            )));
+        }
+        tools.remove(name);
+    }
+    Ok(())
 }
 
 /// The most that a command's result comes to: both streams as far as they are kept, and the lines around them.

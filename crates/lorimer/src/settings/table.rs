@@ -253,6 +253,8 @@ settings! {
     "max_cost_usd" => max_cost_usd: Option<f64> = None;
     /// How tools are shown to the model; this version has `native`.
     "tools_mode" => tools_mode: String = "native".to_owned();
+    /// Tools that the model is not given, by name.
+    "tools.disabled" => tools_disabled: Vec<String> = Vec::new();
     /// Most tool bodies at a time.
     "max_parallel_tool_calls" => max_parallel_tool_calls: u64 = 10;
 
