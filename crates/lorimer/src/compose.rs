@@ -61,10 +61,10 @@ fn choose(settings: &Settings, home: &Path) -> Result<Chosen, CommandError> {
     let registry = routes::providers(settings, home)?;
     let named = settings.model.as_str();
     let found = routes::first_local_model(settings, named);
-    let (provider, model) = routes::route(&registry, found.as_deref().unwrap_or(named))
-        .map_err(|error| CommandError::usage(error.to_string()))?;
+    let (provider, model) = routes::route(&registry, found.as_deref().unwrap_or(named))?;
     if let Some(missing) = provider.missing() {
-        return Err(CommandError::usage(format!("{missing}{}", offered_locally(settings))));
+        let code = missing.code();
+        return Err(CommandError::usage(format!("{missing}{}", offered_locally(settings))).with_code(code));
     }
     Ok(Chosen { provider, model, differences: None })
 }

@@ -13,6 +13,7 @@ mod exit;
 mod home;
 mod images;
 mod input;
+mod outcome;
 mod routes;
 mod settings;
 mod signals;
@@ -38,7 +39,7 @@ fn main() -> ExitCode {
     };
     match std::panic::catch_unwind(|| dispatch(&cli)) {
         Ok(Ok(exit)) => exit.into(),
-        Ok(Err(CommandError { exit, message })) => {
+        Ok(Err(CommandError { exit, message, .. })) => {
             Progress::note(&message);
             exit.into()
         }

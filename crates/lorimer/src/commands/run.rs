@@ -11,6 +11,7 @@ use crate::drive::{Job, drive};
 use crate::exit::{CommandError, Exit};
 use crate::images::Image;
 use crate::input::{self, PipedInput};
+use crate::outcome::Manner;
 use crate::settings::Settings;
 use crate::surface::Progress;
 use crate::trust::{WorkspaceConfig, workspace_config};
@@ -50,7 +51,9 @@ pub fn run(args: &RunArgs) -> Result<Exit, CommandError> {
         schema,
         images,
         // A replay ends with what was recorded: going on with it leads nowhere.
-        model_flag: args.model.clone().filter(|model| !model.starts_with("replay/")),
+        manner: Manner::Lorimer {
+            model_flag: args.model.clone().filter(|model| !model.starts_with("replay/")),
+        },
         show_progress: false,
     })
 }
