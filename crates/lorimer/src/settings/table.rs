@@ -198,6 +198,15 @@ macro_rules! settings {
                 }
             }
 
+            /// Brings back the default of a key; nothing happens when there is no such key.
+            pub fn reset(&mut self, key: &str) {
+                match key {
+                    $($key => self.$field = $default,)*
+                    _ => {}
+                }
+                self.origins.remove(key);
+            }
+
             /// Sets one key; `None` when there is no such key.
             pub fn set(&mut self, key: &str, value: &Value, origin: Origin) -> Option<Result<(), Misfit>> {
                 match key {
