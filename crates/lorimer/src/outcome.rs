@@ -226,3 +226,17 @@ impl RunResult {
         line
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_that_was_asked_for_is_a_success_only_when_it_was_in_order() {
+        assert_eq!(Manner::Dsh.exit_after(Ending::Terminate, true), Exit::Completed);
+        assert_eq!(Manner::Dsh.exit_after(Ending::Terminate, false).code(), 143);
+        assert_eq!(Manner::Dsh.exit_after(Ending::Interrupt, true).code(), 130);
+        let usual = Manner::Lorimer { model_flag: None };
+        assert_eq!(usual.exit_after(Ending::Terminate, true).code(), 143);
+    }
+}

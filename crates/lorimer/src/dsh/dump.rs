@@ -20,9 +20,9 @@ pub fn lines(layered: &Layered) -> Vec<String> {
 }
 
 /// `lorimer`, and what has changed a row since.
-fn label(layered: &Layered, row: &Row) -> String {
+fn label(layered: &Layered, row: &'static Row) -> String {
     let mut by: Vec<String> = Vec::new();
-    for key in keys(row) {
+    for key in keys(layered, row) {
         let origin = match layered.settings.origins.get(key) {
             Some(Origin::File { path, .. }) => path.display().to_string(),
             Some(Origin::Environment(name)) => name.clone(),
@@ -42,14 +42,16 @@ fn label(layered: &Layered, row: &Row) -> String {
 }
 
 /// The settings that a row is about.
-fn keys(row: &Row) -> impl Iterator<Item = &'static str> {
+fn keys(layered: &Layered, row: &'static Row) -> impl Iterator<Item = &'static str> {
     let fields = row.fields.iter().filter_map(|field| match field.meaning {
         Meaning::Setting(key) => Some(key),
         Meaning::Permission => Some(PERMISSION_KEY),
         Meaning::Provider | Meaning::Model => Some(MODEL_KEY),
         Meaning::Workspace | Meaning::Presets | Meaning::Always(_) => None,
     });
-    fields.chain((!row.tools.is_empty()).then_some(DISABLED_KEY))
+    // Whoever switched tools off may have meant those of other rows; a patch is told by itself.
+    let is_off = !off(&layered.settings, row).is_empty() && !layered.patched.contains_key(row.id);
+    fields.chain(is_off.then_some(DISABLED_KEY))
 }
 
 fn row_lines(settings: &Settings, row: &Row, lines: &mut Vec<String>) {
@@ -58,8 +60,7 @@ fn row_lines(settings: &Settings, row: &Row, lines: &mut Vec<String>) {
     if is_disabled(settings, row) {
         lines.push("  disabled: true".to_owned());
     } else {
-        let off = |name: &&&str| settings.tools_disabled.iter().any(|disabled| disabled == **name);
-        let without: Vec<&str> = row.tools.iter().filter(off).copied().collect();
+        let without = off(settings, row);
         if !without.is_empty() {
             lines.push(format!("  # without {}", without.join(", ")));
         }
@@ -73,6 +74,12 @@ fn row_lines(settings: &Settings, row: &Row, lines: &mut Vec<String>) {
         lines.push("  config:".to_owned());
         lines.extend(fields);
     }
+}
+
+/// The tools of a row that are switched off.
+fn off(settings: &Settings, row: &Row) -> Vec<&'static str> {
+    let is_off = |name: &&&str| settings.tools_disabled.iter().any(|disabled| disabled == **name);
+    row.tools.iter().filter(is_off).copied().collect()
 }
 
 fn value(settings: &Settings, meaning: Meaning) -> Option<String> {

@@ -95,7 +95,9 @@ impl Step<'_> {
         let row = row.filter(|row| package.is_none_or(|package| package == row.package));
         let Some(row) = row else {
             let what = package.or(id).unwrap_or("a row without a name");
-            return Err(self.refuse(&format!("inserts {what}, and only rows of tools that are here can be")));
+            return Err(self.refuse(&format!(
+                "inserts {what}, and nothing can be inserted but rows of tools that are here"
+            )));
         };
         if !is_disabled(&self.layered.settings, row) {
             return Err(self.refuse(&format!("inserts {}, which is there already", row.id)));
@@ -109,7 +111,7 @@ impl Step<'_> {
         let known = ["id", "name", "disabled", "config"];
         if let Some((name, _)) = self.entry.fields.iter().find(|(name, _)| !known.contains(&name.as_str())) {
             return Err(self.refuse(&format!(
-                "has the field \"{name}\", which is not understood; understood are name, disabled, config"
+                "has the field \"{name}\", and what is understood is name, disabled, config"
             )));
         }
         match self.disabled()? {
@@ -154,9 +156,8 @@ impl Step<'_> {
         for (name, _) in members {
             if !row.fields.iter().any(|field| field.name == name) {
                 let names: Vec<&str> = row.fields.iter().map(|field| field.name).collect();
-                let names = if names.is_empty() { "no field".to_owned() } else { names.join(", ") };
-                return Err(self
-                    .refuse(&format!("has config.{name}, which is not understood; understood is {names}")));
+                let names = if names.is_empty() { "nothing there".to_owned() } else { names.join(", ") };
+                return Err(self.refuse(&format!("has config.{name}, and what is understood is {names}")));
             }
         }
         for field in row.fields {
@@ -221,7 +222,7 @@ impl Step<'_> {
     fn set(&mut self, key: &str, node: &Node, name: &str) -> Result<(), CommandError> {
         let origin = self.origin(node.line);
         let value = toml(&node.value)
-            .ok_or_else(|| self.refuse(&format!("must have one value under config.{name}")))?;
+            .ok_or_else(|| self.refuse(&format!("must have a plain value under config.{name}")))?;
         match self.layered.settings.set(key, &value, origin) {
             Some(Err(misfit)) => {
                 Err(self.refuse(&format!("must have {} under config.{name}", misfit.wanted)))
@@ -304,4 +305,163 @@ fn is_shipped(presets: &Value) -> bool {
                 _ => false,
             })
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn laid_over(settings: Settings, texts: &[&str]) -> Result<Layered, String> {
+        let patches: Result<Vec<Patch>, CommandError> =
+            texts.iter().map(|text| Patch::parse(Path::new("p.yml"), text)).collect();
+        patches.and_then(|patches| lay(settings, &patches, Path::new("/"))).map_err(|error| error.message)
+    }
+
+    fn laid(text: &str) -> Settings {
+        laid_over(Settings::default(), &[text]).expect("valid").settings
+    }
+
+    #[test]
+    fn tools_are_switched_and_the_last_word_counts() {
+        let off = "- {id: tool-fs, disabled: true}\n- {id: tool-bash, disabled: true}\n";
+        let settings = laid(off);
+        assert_eq!(settings.tools_disabled, ["read", "write", "edit", "bash"]);
+        assert_eq!(settings.origins[DISABLED_KEY].to_string(), "in the patch p.yml, line 1");
+        let on = "- insert:\n    - {name: '@deepseek-ai/dsh-tool-bash'}\n- {id: tool-fs, disabled: false}\n";
+        let both = laid_over(Settings::default(), &[off, on]).expect("valid").settings;
+        assert!(both.tools_disabled.is_empty());
+        assert!(
+            laid("- {id: tool-web, disabled: true}\n- {id: tool-jobs, disabled: true}\n").origins.is_empty()
+        );
+        assert!(laid("- {id: tool-bash, name: other, disabled: true}\n").tools_disabled.is_empty());
+    }
+
+    #[test]
+    fn a_config_is_replaced_as_a_whole() {
+        let mut before = Settings { effort: Some("low".to_owned()), ..Settings::default() };
+        before.model = "ollama/x".to_owned();
+        before.context_prune_head_chars = 1;
+        before.permission_mode = lorimer_protocol::PermissionMode::ReadOnly;
+        let text = "- {id: agent-default-model, config: {model: a/b}}\n\
+                    - {id: tool-result-pruner, config: {tailChars: 5}}\n\
+                    - {id: sandbox-policy, config: {workspaceRoot: /}}\n\
+                    - {id: tools, config: {mode: native}}\n\
+                    - {id: llm-deepseek, config: {baseURL: 'http://h', apiKeyEnv: K}}\n";
+        let after = laid_over(before, &[text]).expect("valid").settings;
+        assert_eq!((after.model.as_str(), after.effort), ("deepseek-official/a/b", None));
+        assert_eq!((after.context_prune_head_chars, after.context_prune_tail_chars), (4096, 5));
+        assert_eq!(after.permission_mode.as_str(), "read-only");
+        assert_eq!(after.deepseek_base_url.as_deref(), Some("http://h"));
+        assert_eq!(after.origins["context.prune_tail_chars"].to_string(), "in the patch p.yml, line 2");
+    }
+
+    #[test]
+    fn presets_are_known_only_as_they_are_shipped() {
+        let presets = "- id: permission\n  config:\n    defaultPreset: read-only\n    presets:\n      \
+                       read-only: {sandbox: read-only, approval: ask}\n      \
+                       workspace-write: {sandbox: workspace-write, approval: ask}\n      \
+                       danger-full-access: {sandbox: danger-full-access, approval: never}\n";
+        assert_eq!(laid(presets).permission_mode.as_str(), "read-only");
+        assert!(laid_over(Settings::default(), &[&presets.replace("never", "ask")]).is_err());
+    }
+
+    #[test]
+    fn what_would_not_have_its_effect_is_refused() {
+        let entries = [
+            "{id: session-title, disabled: true}",
+            "{id: tool-bsh, disabled: true}",
+            "{disabled: true}",
+            "{id: 5}",
+            "{id: tool-web, disabled: false}",
+            "{id: tool-web, config: {fetch: true}}",
+            "{id: tool-bash, inject: [x]}",
+            "{id: tool-bash, disabled: 'no'}",
+            "{id: tool-bash, config: {timeoutMs: 5}}",
+            "{id: tool-bash, config: [x]}",
+            "{id: tools, disabled: true}",
+            "{id: tool-result-pruner, config: {thresholdChars: many}}",
+            "{id: tool-result-pruner, config: {thresholdChars: null}}",
+            "{id: compaction-basic, config: {thresholdRatio: 0.8, retainRatio: 0.16}}",
+            "{id: compaction-basic, config: {thresholdRatio: 2}}",
+            "{id: sandbox-policy, config: {mode: full}}",
+            "{id: sandbox-policy, config: {workspaceRoot: /nowhere}}",
+            "{id: approval, config: {policy: never}}",
+            "{id: permission, config: {defaultPreset: mine}}",
+            "{id: permission, config: {presets: {}}}",
+            "{id: agent-default-model, config: {provider: 5}}",
+            "{id: agent-default-model, config: {provider: a/b}}",
+            "{id: llm-deepseek, config: {maxTokens: 5}}",
+            "{insert: [{id: tool-bash}]}",
+            "{insert: [{id: mine, name: ./mine.js}]}",
+            "{insert: [{id: tools}]}",
+            "{insert: [x]}",
+            "{insert: x}",
+            "{id: group, insert: [{id: tool-bash}]}",
+        ];
+        let said = |entry: &str| {
+            let said = laid_over(Settings::default(), &[&format!("- {entry}\n")]).expect_err(entry);
+            said.split_once("; understood are agent").map_or(said.clone(), |(said, _)| format!("{said}; …"))
+        };
+        let all: Vec<String> = entries.iter().map(|entry| format!("{entry}\n  {}", said(entry))).collect();
+        insta::assert_snapshot!(all.join("\n"), @r#"
+        {id: session-title, disabled: true}
+          [p.yml] entry 1 "session-title" is of no row that is understood; …
+        {id: tool-bsh, disabled: true}
+          [p.yml] entry 1 "tool-bsh" is of no row that is understood (did you mean "tool-bash"?); …
+        {disabled: true}
+          [p.yml] entry 1 has no id
+        {id: 5}
+          [p.yml] entry 1 has no id
+        {id: tool-web, disabled: false}
+          [p.yml] entry 1 "tool-web" is of a tool that there is not here; it can only be disabled: true
+        {id: tool-web, config: {fetch: true}}
+          [p.yml] entry 1 "tool-web" is of a tool that there is not here; it can only be disabled: true
+        {id: tool-bash, inject: [x]}
+          [p.yml] entry 1 "tool-bash" has the field "inject", and what is understood is name, disabled, config
+        {id: tool-bash, disabled: 'no'}
+          [p.yml] entry 1 "tool-bash" must have true or false under "disabled"
+        {id: tool-bash, config: {timeoutMs: 5}}
+          [p.yml] entry 1 "tool-bash" has config.timeoutMs, and what is understood is nothing there
+        {id: tool-bash, config: [x]}
+          [p.yml] entry 1 "tool-bash" must have a mapping under "config"
+        {id: tools, disabled: true}
+          [p.yml] entry 1 "tools" cannot be switched off in this version
+        {id: tool-result-pruner, config: {thresholdChars: many}}
+          [p.yml] entry 1 "tool-result-pruner" must have a whole number, zero or more under config.thresholdChars
+        {id: tool-result-pruner, config: {thresholdChars: null}}
+          [p.yml] entry 1 "tool-result-pruner" must have a plain value under config.thresholdChars
+        {id: compaction-basic, config: {thresholdRatio: 0.8, retainRatio: 0.16}}
+          [p.yml] entry 1 "compaction-basic" has config.retainRatio, and what is understood is thresholdRatio
+        {id: compaction-basic, config: {thresholdRatio: 2}}
+          setting "context.prune_threshold_ratio" in the patch p.yml, line 1 must be a number from 0 to 1
+        {id: sandbox-policy, config: {mode: full}}
+          [p.yml] entry 1 "sandbox-policy" must have read-only, workspace-write or danger-full-access under config.mode
+        {id: sandbox-policy, config: {workspaceRoot: /nowhere}}
+          [p.yml] entry 1 "sandbox-policy" must have the folder that it is started in, or nothing, under config.workspaceRoot
+        {id: approval, config: {policy: never}}
+          [p.yml] entry 1 "approval" must have ask under config.policy
+        {id: permission, config: {defaultPreset: mine}}
+          [p.yml] entry 1 "permission" must have read-only, workspace-write or danger-full-access under config.defaultPreset
+        {id: permission, config: {presets: {}}}
+          [p.yml] entry 1 "permission" must have the presets as they are shipped, or nothing, under config.presets
+        {id: agent-default-model, config: {provider: 5}}
+          [p.yml] entry 1 "agent-default-model" must have text under config.provider
+        {id: agent-default-model, config: {provider: a/b}}
+          [p.yml] entry 1 "agent-default-model" must have a name under config.provider
+        {id: llm-deepseek, config: {maxTokens: 5}}
+          [p.yml] entry 1 "llm-deepseek" has config.maxTokens, and what is understood is apiKeyEnv, baseURL
+        {insert: [{id: tool-bash}]}
+          [p.yml] entry 1 "tool-bash" inserts tool-bash, which is there already
+        {insert: [{id: mine, name: ./mine.js}]}
+          [p.yml] entry 1 "mine" inserts ./mine.js, and nothing can be inserted but rows of tools that are here
+        {insert: [{id: tools}]}
+          [p.yml] entry 1 "tools" inserts tools, and nothing can be inserted but rows of tools that are here
+        {insert: [x]}
+          [p.yml] entry 1 inserts a row that is no mapping
+        {insert: x}
+          [p.yml] entry 1 must have a list of rows under "insert"
+        {id: group, insert: [{id: tool-bash}]}
+          [p.yml] entry 1 "group" inserts rows, and has "id" beside them
+        "#);
+    }
 }
