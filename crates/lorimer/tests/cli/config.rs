@@ -480,3 +480,11 @@ fn tools_that_are_switched_off_are_not_given_to_the_model() {
     let ended = lab.run(&server, &["go"]).end();
     insta::assert_snapshot!(ended.complaint(2), @r#"lorimer: setting "tools.disabled" in [HOME]/config.toml, line 2 names "todowrite", and the tools are read, write, edit, glob, grep, bash, todo_write; did you mean "todo_write"?"#);
 }
+
+#[test]
+fn variables_that_are_no_text_are_not_in_the_way() {
+    let lab = Lab::new();
+    let steps = |name: &str| config(&lab, &["get", "max_steps"]).variable_of_bytes(name, b"\xff").end();
+    assert_eq!(steps("OTHER").answer(), "unset\n");
+    insta::assert_snapshot!(steps("LORIMER_MAX_STEPS").complaint(2), @r#"lorimer: setting "max_steps" in the variable LORIMER_MAX_STEPS must be a whole number, zero or more"#);
+}
