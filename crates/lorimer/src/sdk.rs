@@ -9,7 +9,6 @@ use crate::settings::Settings;
 ///
 /// # Errors
 /// When it cannot begin.
-#[expect(clippy::needless_pass_by_value, reason = "a server owns its settings")]
 pub fn serve(_home: &Path, _settings: Settings, _cwd: &Path) -> Result<Exit, CommandError> {
     Err(CommandError::failed("this version does not serve SDK clients yet"))
 }

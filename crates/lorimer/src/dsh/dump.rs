@@ -1,6 +1,6 @@
 //! `--dump-config`: the rows that are understood, as YAML that a patch file could hold.
 
-use super::layering::{Layered, halves, is_disabled};
+use super::layering::{Layered, halves, is_disabled, switched_off};
 use super::rows::{DISABLED_KEY, MODEL_KEY, Meaning, PERMISSION_KEY, ROWS, Row};
 use crate::settings::{Origin, Settings};
 
@@ -50,7 +50,7 @@ fn keys(layered: &Layered, row: &'static Row) -> impl Iterator<Item = &'static s
         Meaning::Workspace | Meaning::Presets | Meaning::Always(_) => None,
     });
     // Whoever switched tools off may have meant those of other rows; a patch is told by itself.
-    let is_off = !off(&layered.settings, row).is_empty() && !layered.patched.contains_key(row.id);
+    let is_off = !switched_off(&layered.settings, row).is_empty() && !layered.patched.contains_key(row.id);
     fields.chain(is_off.then_some(DISABLED_KEY))
 }
 
@@ -60,7 +60,7 @@ fn row_lines(settings: &Settings, row: &Row, lines: &mut Vec<String>) {
     if is_disabled(settings, row) {
         lines.push("  disabled: true".to_owned());
     } else {
-        let without = off(settings, row);
+        let without = switched_off(settings, row);
         if !without.is_empty() {
             lines.push(format!("  # without {}", without.join(", ")));
         }
@@ -74,12 +74,6 @@ fn row_lines(settings: &Settings, row: &Row, lines: &mut Vec<String>) {
         lines.push("  config:".to_owned());
         lines.extend(fields);
     }
-}
-
-/// The tools of a row that are switched off.
-fn off(settings: &Settings, row: &Row) -> Vec<&'static str> {
-    let is_off = |name: &&&str| settings.tools_disabled.iter().any(|disabled| disabled == **name);
-    row.tools.iter().filter(is_off).copied().collect()
 }
 
 fn value(settings: &Settings, meaning: Meaning) -> Option<String> {
@@ -134,11 +128,13 @@ mod tests {
 
     #[test]
     fn a_dump_is_a_patch_that_changes_nothing() {
-        let mut settings = Settings::default();
-        settings.model = "a/b/c: 'd'".to_owned();
-        settings.effort = Some("off".to_owned());
-        settings.context_prune_tail_chars = 7;
-        settings.tools_disabled = vec!["bash".to_owned()];
+        let settings = Settings {
+            model: "a/b/c: 'd'".to_owned(),
+            effort: Some("off".to_owned()),
+            context_prune_tail_chars: 7,
+            tools_disabled: vec!["bash".to_owned()],
+            ..Settings::default()
+        };
         let dump = |settings| lines(&Layered { settings, patched: BTreeMap::new() }).join("\n");
         let first = dump(settings.clone());
         let patch = Patch::parse(Path::new("p.yml"), &first).expect("a patch");

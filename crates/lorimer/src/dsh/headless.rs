@@ -23,15 +23,15 @@ use super::layering;
 /// When there is no task, no such session, or the run cannot begin.
 pub fn answer(
     home: PathBuf,
-    here: PathBuf,
+    here: &Path,
     args: &HeadlessArgs,
     settings_of: impl Fn(&Path) -> Result<Settings, CommandError>,
 ) -> Result<Exit, CommandError> {
-    let mut settings = settings_of(&here)?;
+    let mut settings = settings_of(here)?;
     let task = task(args, &settings)?;
     let store = compose::store(&settings, &home);
     let resume = args.session_id.as_deref().map(|id| stored(&store, id)).transpose()?;
-    let cwd = workspace_of(&store, here.clone(), false, resume.as_ref())?;
+    let cwd = workspace_of(&store, here.to_owned(), false, resume.as_ref())?;
     if cwd != here {
         // Which workspace's own settings count is known only when the session is.
         settings = settings_of(&cwd)?;

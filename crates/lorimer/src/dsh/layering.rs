@@ -249,8 +249,13 @@ impl Step<'_> {
 
 /// Whether all tools of a row are switched off.
 pub fn is_disabled(settings: &Settings, row: &Row) -> bool {
-    let off = |name: &&str| settings.tools_disabled.iter().any(|disabled| disabled == name);
-    !row.tools.is_empty() && row.tools.iter().all(|name| off(&name))
+    !row.tools.is_empty() && switched_off(settings, row).len() == row.tools.len()
+}
+
+/// The tools of a row that are switched off.
+pub fn switched_off(settings: &Settings, row: &Row) -> Vec<&'static str> {
+    let is_off = |name: &&&str| settings.tools_disabled.iter().any(|disabled| disabled == **name);
+    row.tools.iter().filter(is_off).copied().collect()
 }
 
 /// Provider and model of a route.
