@@ -116,13 +116,23 @@ mod tests {
     use super::super::patches::Patch;
     use super::*;
 
+    fn comes_back(one: &str) {
+        let written = format!("- key: {}\n", text(one));
+        let patch = Patch::parse(Path::new("p.yml"), &written).expect("a patch");
+        assert_eq!(patch.entries[0].text("key"), Some(one), "{written}");
+    }
+
     #[test]
     fn texts_come_back_as_they_were() {
         for one in ["a", "a/b.c", "true", "No", "1", "", "it's", "a: b", "@x", "a\nb\u{7}", "#", "null"] {
-            let written = format!("- {}\n", text(one));
-            let read = super::super::yaml::read(&written, 1000).expect("YAML").expect("a value");
-            let super::super::yaml::Value::List(items) = read.value else { panic!("a list") };
-            assert_eq!(items[0].value, super::super::yaml::Value::Text(one.to_owned()), "{written}");
+            comes_back(one);
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_comes_back_as_it_was(one in ".*|[ -~\\n\\r\\t\u{0}-\u{1f}\u{7f}-\u{a0}\u{2028}\u{feff}]*") {
+            comes_back(&one);
         }
     }
 

@@ -13,7 +13,7 @@ use crate::exit::{CommandError, Exit};
 use crate::input::{self, PipedInput};
 use crate::outcome::Manner;
 use crate::routes;
-use crate::settings::Settings;
+use crate::settings::{self, Settings};
 
 use super::layering;
 
@@ -23,19 +23,16 @@ use super::layering;
 /// When there is no task, no such session, or the run cannot begin.
 pub fn answer(
     home: PathBuf,
-    here: &Path,
+    here: PathBuf,
     args: &HeadlessArgs,
-    settings_of: impl Fn(&Path) -> Result<Settings, CommandError>,
+    settings_of: impl FnOnce(&Path) -> Result<Settings, CommandError>,
 ) -> Result<Exit, CommandError> {
-    let mut settings = settings_of(here)?;
-    let task = task(args, &settings)?;
-    let store = compose::store(&settings, &home);
+    // Which workspace's own settings count is known only when the session is.
+    let store = compose::store(&settings::load(&home, None, &[])?, &home);
     let resume = args.session_id.as_deref().map(|id| stored(&store, id)).transpose()?;
-    let cwd = workspace_of(&store, here.to_owned(), false, resume.as_ref())?;
-    if cwd != here {
-        // Which workspace's own settings count is known only when the session is.
-        settings = settings_of(&cwd)?;
-    }
+    let cwd = workspace_of(&store, here, false, resume.as_ref())?;
+    let settings = settings_of(&cwd)?;
+    let task = task(args, &settings)?;
     let (provider, _) = layering::halves(&settings.model);
     let key = routes::key_variable_of(&settings, provider).unwrap_or_default();
     let missing = format!("{provider} needs a key: set {key}, or store it with `lorimer login {provider}`");

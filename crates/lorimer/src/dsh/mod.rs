@@ -89,7 +89,7 @@ fn run(arguments: &[OsString]) -> Result<Exit, Refusal> {
         Ok(settings)
     };
     Ok(match command {
-        Command::Headless(args) => headless::answer(home.clone(), &here, &args, settings_of)?,
+        Command::Headless(args) => headless::answer(home.clone(), here, &args, settings_of)?,
         _ => sdk::serve(&home, settings_of(&here)?, &here)?,
     })
 }

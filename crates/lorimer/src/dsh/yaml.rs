@@ -1,7 +1,7 @@
 //! YAML as far as patch files need it: one document of plain values, where each of them stands, and nothing that has to
 //! be evaluated.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput, Tag};
 
@@ -142,6 +142,7 @@ impl<'a> Reader<'a> {
 
     fn map(&mut self, depth: usize) -> Result<Value, YamlError> {
         let mut members: Vec<(String, Node)> = Vec::new();
+        let mut keys = HashSet::new();
         loop {
             let (event, span) = match self.inner()? {
                 (Event::MappingEnd, _) => return Ok(Value::Map(members)),
@@ -152,7 +153,7 @@ impl<'a> Reader<'a> {
                 _ => return Err(error(&span, "a key must be plain text")),
             };
             self.spend(key.len(), &span)?;
-            if members.iter().any(|(known, _)| *known == key) {
+            if !keys.insert(key.clone()) {
                 return Err(error(&span, &format!("the key \"{key}\" is there twice")));
             }
             let (event, value_span) = self.inner()?;
@@ -319,5 +320,13 @@ mod tests {
         "- [": 2: while parsing a node, did not find expected node content
         "a: b: c\n": 1: mapping values are not allowed in this context
         "#);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_is_a_surprise(text in "([-?:,!&*|>#{}%@~ \\n\"'\\[\\]]|a: |- |!!js|&a |\\*a|[a-z0-9.])*") {
+            // It may be YAML or not; it may not panic, nor come to more than was allowed.
+            let _ = read(&text, 50);
+        }
     }
 }
