@@ -27,6 +27,27 @@ const RUN_EXAMPLES: &str = "Examples:
 Exit codes: 0 completed, 1 failed, 2 usage or configuration, 3 limit reached, 4 answered but not saved,
 130, 143, 129 after SIGINT, SIGTERM, SIGHUP.";
 
+const HEADLESS_NOTES: &str = "Before these come, in any order:
+  --patch <FILE>         Lay a file of row patches over the settings; may be repeated, later ones win
+  --dump-config          Print the rows that a run would have, and run nothing
+  --dump-default-config  Print the rows before anybody changed one
+
+`lorimer --profile headless` is the same. DSH_PERMISSION_MODE and DSH_TOOLS_MODE count as well.
+
+Examples:
+  lorimer headless \"run the tests\"
+  echo \"run the tests\" | lorimer headless
+  lorimer headless --patch ci.yml --json \"run the tests\"
+
+Exit codes: 0 completed, 1 anything else, 0 after SIGTERM, 130 after SIGINT.";
+
+const SDK_NOTES: &str =
+    "`lorimer --profile sdk` is the same, and --patch, --dump-config and --dump-default-config are as in
+`lorimer headless --help`.
+
+Example:
+  lorimer sdk --patch no-shell.yml";
+
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -36,6 +57,12 @@ pub enum Command {
     /// Survey a folder with the offline planner: no key, no network, nothing is changed
     #[command(after_help = "Example:\n  lorimer demo ~/src/project")]
     Demo(DemoArgs),
+    /// Answer one task and end, with the command line of the DeepSeek Harness
+    #[command(after_help = HEADLESS_NOTES)]
+    Headless(HeadlessArgs),
+    /// Serve SDK clients of the DeepSeek Harness over standard input and output
+    #[command(after_help = SDK_NOTES)]
+    Sdk,
     /// List, show and manage stored sessions
     #[command(subcommand, after_help = "Example:\n  lorimer sessions list")]
     Sessions(SessionsCommand),
@@ -198,6 +225,20 @@ pub struct RunArgs {
     pub task: Vec<String>,
 }
 
+/// `lorimer headless`
+#[derive(Debug, Args)]
+pub struct HeadlessArgs {
+    /// Print the session's events as JSON lines, then one result line
+    #[arg(long)]
+    pub json: bool,
+    /// Go on with the stored session of this very id
+    #[arg(long, value_name = "ID")]
+    pub session_id: Option<String>,
+    /// The task; `-` or nothing reads it from standard input
+    #[arg(value_name = "TASK")]
+    pub task: Vec<String>,
+}
+
 /// `lorimer demo`
 #[derive(Debug, Args)]
 pub struct DemoArgs {
@@ -290,4 +331,16 @@ fn dollars(text: &str) -> Result<f64, String> {
         Ok(amount) if amount.is_finite() && amount > 0.0 => Ok(amount),
         _ => Err("must be a number of dollars above 0".to_owned()),
     }
+}
+
+/// What is wrong with a command line, in one line.
+pub fn complaint(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let lines: Vec<&str> = text
+        .lines()
+        .map(|line| line.trim().trim_start_matches("error: ").trim_start_matches("tip: "))
+        .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more information"))
+        .filter(|line| !line.is_empty())
+        .collect();
+    lines.join("; ")
 }

@@ -16,7 +16,7 @@ use lorimer_tools::{Pipeline, PipelineBuilder, RepeatReminder, SpillPolicy};
 
 use crate::exit::CommandError;
 use crate::routes;
-use crate::settings::Settings;
+use crate::settings::{Settings, nearest};
 
 /// The sessions of a home.
 pub fn store(settings: &Settings, home: &Path) -> Store {
@@ -57,7 +57,10 @@ impl Chosen {
     /// When it misses a key; the text names servers of this machine that need none.
     pub fn require_ready(&self, settings: &Settings) -> Result<(), CommandError> {
         match self.provider.missing() {
-            Some(missing) => Err(CommandError::usage(format!("{missing}{}", offered_locally(settings)))),
+            Some(missing) => {
+                let code = missing.code();
+                Err(CommandError::usage(format!("{missing}{}", offered_locally(settings))).with_code(code))
+            }
             None => Ok(()),
         }
     }
@@ -81,8 +84,7 @@ pub fn choose(settings: &Settings, home: &Path) -> Result<Chosen, CommandError> 
     let registry = routes::providers(settings, home)?;
     let named = settings.model.as_str();
     let found = routes::first_local_model(settings, named);
-    let (provider, model) = routes::route(&registry, found.as_deref().unwrap_or(named))
-        .map_err(|error| CommandError::usage(error.to_string()))?;
+    let (provider, model) = routes::route(&registry, found.as_deref().unwrap_or(named))?;
     Ok(Chosen { provider, model, differences: None })
 }
 
@@ -168,6 +170,7 @@ fn pipeline(
         let tool = AskUserQuestionTool::new(Arc::clone(questioner));
         tools.register(tool).map_err(|error| unusable(&error))?;
     }
+    take_away(&mut tools, settings)?;
     let mut spill = SpillPolicy::new(to_usize(settings.spill_max_inline_bytes));
     if !settings.origins.contains_key("spill.max_inline_bytes") {
         spill = spill.with_limit_of("bash", bash_result_bytes(settings));
@@ -195,6 +198,25 @@ fn tools(
     tools.register(BashTool::new(bash_options(settings), runner))?;
     tools.register(TodoWriteTool)?;
     Ok(tools)
+}
+
+/// Leaves out the tools that the settings switch off.
+fn take_away(tools: &mut lorimer_tools::Registry, settings: &Settings) -> Result<(), CommandError> {
+    const KEY: &str = "tools.disabled";
+    let all: Vec<String> = tools.visible("").iter().map(|tool| tool.name().to_owned()).collect();
+    for name in &settings.tools_disabled {
+        if !all.contains(name) {
+            let place = settings.origins.get(KEY).map(|origin| format!(" {origin}")).unwrap_or_default();
+            let hint = nearest(name, all.iter().map(String::as_str));
+            let hint = hint.map(|near| format!("; did you mean \"{near}\"?")).unwrap_or_default();
+            let names = all.join(", ");
+            return Err(CommandError::usage(format!(
+                "setting \"{KEY}\"{place} names \"{name}\", and the tools are {names}{hint}"
+            )));
+        }
+        tools.remove(name);
+    }
+    Ok(())
 }
 
 /// The most that a command's result comes to: both streams as far as they are kept, and the lines around them.

@@ -1,24 +1,24 @@
 //! One headless run: the agent, its events, signals, and the way out.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lorimer_agent::{Agent, TurnReport};
 use lorimer_model::Difference;
-use lorimer_protocol::{AbortCause, ContentBlock, Event, SessionId, TurnEndReason};
+use lorimer_protocol::{AbortCause, AssistantMessage, ContentBlock, Event, SessionId};
 use lorimer_rpc::Channels;
 use lorimer_session::Session;
-use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::answer_schema::AnswerSchema;
 use crate::compose;
 use crate::exit::{CommandError, Exit};
 use crate::images::Image;
+use crate::outcome::{Manner, RunResult};
 use crate::settings::Settings;
 use crate::signals::{Ending, Signals};
-use crate::surface::{Progress, StdoutWriter, safe_for_stdout, short_id};
+use crate::surface::{Progress, StdoutWriter, safe_for_stdout};
 
 /// How long a turn may take to end after a signal before the log is closed without it, in milliseconds.
 const ENDING_GRACE_MS: u64 = 5000;
@@ -35,8 +35,8 @@ pub struct Job {
     pub resume: Option<SessionId>,
     /// The task.
     pub task: String,
-    /// The model as the command line named it, for the next step that is told.
-    pub model_flag: Option<String>,
+    /// How the outcome is told.
+    pub manner: Manner,
     /// Events on standard output instead of the answer alone.
     pub json: bool,
     /// A file for the answer.
@@ -87,11 +87,14 @@ async fn run(job: Job) -> Result<Exit, CommandError> {
         progress: Progress::new(job.show_progress),
         json: job.json,
         steps_before: session.with_log(|log| log.turn().total_steps()),
+        last_text: String::new(),
     };
     appended.iter().for_each(|event| run.show(event));
+    // A reply that the repair closed is of the turn before.
+    run.last_text.clear();
     let mut signals = Signals::listen().map_err(|error| CommandError::failed(error.to_string()))?;
     let (report, ending) = run.until_end(&mut signals).await?;
-    let mut result = RunResult::new(&session, report, ending, run.steps_before, job.model_flag);
+    let mut result = RunResult::new(&session, report, ending, run.steps_before, &job.manner, run.last_text);
     result.check(job.schema.as_ref());
     if let Some(path) = &job.output {
         result.save_answer(path);
@@ -103,7 +106,7 @@ async fn run(job: Job) -> Result<Exit, CommandError> {
     }
     let written = match finish_stdout(stdout, ending, &mut signals).await {
         Finished::Written(written) => written,
-        Finished::Signal(ending) => return Ok(ending.exit()),
+        Finished::Signal(ending) => return Ok(job.manner.exit_after(ending, false)),
     };
     if let Err(error) = written {
         result.problems.clear();
@@ -190,6 +193,8 @@ struct Run<'a> {
     progress: Progress,
     json: bool,
     steps_before: u64,
+    /// The last text of the model that was not empty.
+    last_text: String,
 }
 
 impl Run<'_> {
@@ -240,6 +245,12 @@ impl Run<'_> {
         if self.json {
             self.stdout.line(event.to_json());
         }
+        if let Ok(Some(reply)) = event.data_as::<AssistantMessage>() {
+            let text = reply.message.text();
+            if !text.trim().is_empty() {
+                self.last_text = text;
+            }
+        }
         self.progress.event(self.agent, event);
     }
 }
@@ -255,167 +266,5 @@ async fn expired(deadline: Option<tokio::time::Instant>) {
 async fn close_log(agent: &Agent, cause: AbortCause) {
     if agent.close_now(cause).is_ok() {
         let _ = tokio::time::timeout(Duration::from_secs(2), agent.session().flush()).await;
-    }
-}
-
-/// What a run came to.
-struct RunResult {
-    session_id: SessionId,
-    model_flag: Option<String>,
-    stop_reason: &'static str,
-    text: String,
-    usage: Value,
-    steps: u64,
-    error: Option<Value>,
-    exit: Exit,
-    problems: Vec<String>,
-}
-
-impl RunResult {
-    fn new(
-        session: &Session,
-        report: Option<TurnReport>,
-        ending: Option<Ending>,
-        steps_before: u64,
-        model_flag: Option<String>,
-    ) -> Self {
-        let steps = session.with_log(|log| log.turn().total_steps()) - steps_before;
-        let Some(report) = report else {
-            return Self {
-                session_id: session.id().clone(),
-                model_flag,
-                stop_reason: "aborted",
-                text: String::new(),
-                usage: json!({}),
-                steps,
-                error: None,
-                exit: ending.map_or(Exit::Failed, Ending::exit),
-                problems: vec![
-                    "stopped before the turn could end; the log is closed and can be gone on with".to_owned(),
-                ],
-            };
-        };
-        let mut result = Self {
-            session_id: session.id().clone(),
-            model_flag,
-            stop_reason: "completed",
-            text: report.text,
-            usage: serde_json::to_value(report.usage).unwrap_or_default(),
-            steps,
-            error: None,
-            exit: Exit::Completed,
-            problems: Vec::new(),
-        };
-        result.judge(&report.reason);
-        if let Some(error) = report.unsaved {
-            // A turn that ended because of it has said so.
-            if result.problems.is_empty() {
-                result.problems.push(format!("{error}; set LORIMER_HOME to a folder that can be written"));
-            }
-            if result.exit == Exit::Completed {
-                result.exit = Exit::Unsaved;
-            }
-        }
-        if let Some(ending) = ending {
-            result.exit = ending.exit();
-        }
-        result
-    }
-
-    fn judge(&mut self, reason: &TurnEndReason) {
-        let (stop_reason, exit, problem) = match reason {
-            TurnEndReason::Completed if self.text.trim().is_empty() => (
-                "completed",
-                Exit::Failed,
-                Some(
-                    "the model ended without an answer; ask again, or look with `lorimer sessions show`"
-                        .to_owned(),
-                ),
-            ),
-            TurnEndReason::Completed => ("completed", Exit::Completed, None),
-            TurnEndReason::MaxTokens => (
-                "max-tokens",
-                Exit::Limit,
-                Some(format!(
-                    "the answer was cut at the output limit; raise max_tokens, or {}",
-                    self.go_on()
-                )),
-            ),
-            TurnEndReason::Blocked => {
-                ("blocked", Exit::Failed, Some(format!("the input was refused; {}", self.go_on())))
-            }
-            TurnEndReason::Aborted { .. } => {
-                ("aborted", Exit::Failed, Some(format!("cancelled; {}", self.go_on())))
-            }
-            TurnEndReason::Error { error } => {
-                self.error = Some(json!({"code": error.code, "message": error.message}));
-                match error.code.as_str() {
-                    "STEP_LIMIT" => ("step-limit", Exit::Limit, Some(error.message.clone())),
-                    "COST_LIMIT" => ("error", Exit::Limit, Some(error.message.clone())),
-                    // These say themselves what to do.
-                    code @ ("CONTEXT_WINDOW_EXCEEDED" | "PERSISTENCE") => {
-                        ("error", Exit::Failed, Some(format!("{} [{code}]", error.message)))
-                    }
-                    code => {
-                        ("error", Exit::Failed, Some(format!("{} [{code}]; {}", error.message, self.go_on())))
-                    }
-                }
-            }
-            TurnEndReason::Interrupted | TurnEndReason::Other(_) => {
-                ("error", Exit::Failed, Some(format!("the turn was interrupted; {}", self.go_on())))
-            }
-        };
-        (self.stop_reason, self.exit) = (stop_reason, exit);
-        self.problems.extend(problem);
-    }
-
-    /// The next step when a turn did not end well: the session is there to be gone on with.
-    fn go_on(&self) -> String {
-        let id = short_id(self.session_id.as_str());
-        match &self.model_flag {
-            Some(model) => format!("go on with `lorimer run --session {id} -m {model}`"),
-            None => format!("go on with `lorimer run --session {id}`"),
-        }
-    }
-
-    /// An answer that does not fit what was asked for is a failure.
-    fn check(&mut self, schema: Option<&AnswerSchema>) {
-        if self.exit == Exit::Completed
-            && let Some(misfit) = schema.and_then(|schema| schema.misfit(&self.text))
-        {
-            self.problems.push(format!("{misfit}; {}", self.go_on()));
-            self.exit = Exit::Failed;
-        }
-    }
-
-    fn save_answer(&mut self, path: &Path) {
-        if self.text.is_empty() {
-            return;
-        }
-        if let Err(error) = std::fs::write(path, &self.text) {
-            self.problems.push(format!(
-                "cannot write the answer to {}: {error}; it is in the session's log",
-                path.display()
-            ));
-            if self.exit == Exit::Completed {
-                self.exit = Exit::Unsaved;
-            }
-        }
-    }
-
-    fn to_json(&self, took: Duration) -> Value {
-        let mut line = json!({
-            "type": "result",
-            "sessionId": self.session_id,
-            "stopReason": self.stop_reason,
-            "text": self.text,
-            "usage": self.usage,
-            "steps": self.steps,
-            "durationMs": u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
-        });
-        if let Some(error) = &self.error {
-            line["error"] = error.clone();
-        }
-        line
     }
 }

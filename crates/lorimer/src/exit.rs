@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use lorimer_agent::AgentError;
+use lorimer_model::ModelError;
 use lorimer_session::{OpenError, StoreError};
 
 use crate::settings::SettingsError;
@@ -49,6 +50,8 @@ impl From<Exit> for ExitCode {
 pub struct CommandError {
     /// How to end.
     pub exit: Exit,
+    /// The code that logs have for it, when it is a model's error.
+    pub code: Option<&'static str>,
     /// What to say, one line.
     pub message: String,
 }
@@ -56,12 +59,24 @@ pub struct CommandError {
 impl CommandError {
     /// The command line or a setting cannot be used.
     pub fn usage(message: impl Into<String>) -> Self {
-        Self { exit: Exit::Usage, message: message.into() }
+        Self { exit: Exit::Usage, code: None, message: message.into() }
     }
 
     /// The work failed.
     pub fn failed(message: impl Into<String>) -> Self {
-        Self { exit: Exit::Failed, message: message.into() }
+        Self { exit: Exit::Failed, code: None, message: message.into() }
+    }
+
+    /// The same with the code of a model's error.
+    #[must_use]
+    pub fn with_code(self, code: &'static str) -> Self {
+        Self { code: Some(code), ..self }
+    }
+}
+
+impl From<ModelError> for CommandError {
+    fn from(error: ModelError) -> Self {
+        Self::usage(error.to_string()).with_code(error.code())
     }
 }
 
@@ -92,7 +107,7 @@ impl From<OpenError> for CommandError {
 impl From<AgentError> for CommandError {
     fn from(error: AgentError) -> Self {
         match error {
-            AgentError::Model(_) => Self::usage(error.to_string()),
+            AgentError::Model(error) => error.into(),
             AgentError::Append(_) => Self::failed(error.to_string()),
         }
     }

@@ -9,16 +9,20 @@ mod commands;
 mod compose;
 mod credentials;
 mod drive;
+mod dsh;
 mod exit;
 mod home;
 mod images;
 mod input;
+mod outcome;
 mod routes;
+mod sdk;
 mod settings;
 mod signals;
 mod surface;
 mod trust;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
@@ -32,13 +36,20 @@ fn main() -> ExitCode {
     hide_from_commands();
     // A panic of a tool is that call's error, and any other is told below: the hook would print over both.
     std::panic::set_hook(Box::new(|_| {}));
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(error) => return say(&error),
-    };
-    match std::panic::catch_unwind(|| dispatch(&cli)) {
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    if dsh::applies(&arguments) {
+        return guarded(|| Ok(dsh::launch(&arguments)));
+    }
+    match Cli::try_parse() {
+        Ok(cli) => guarded(|| dispatch(&cli)),
+        Err(error) => say(&error),
+    }
+}
+
+fn guarded(work: impl FnOnce() -> Result<Exit, CommandError> + std::panic::UnwindSafe) -> ExitCode {
+    match std::panic::catch_unwind(work) {
         Ok(Ok(exit)) => exit.into(),
-        Ok(Err(CommandError { exit, message })) => {
+        Ok(Err(CommandError { exit, message, .. })) => {
             Progress::note(&message);
             exit.into()
         }
@@ -63,6 +74,8 @@ fn dispatch(cli: &Cli) -> Result<Exit, CommandError> {
     match &cli.command {
         Command::Run(args) => commands::run::run(args),
         Command::Demo(args) => commands::demo::demo(args),
+        // Their words have been taken by `dsh::applies`.
+        Command::Headless(_) | Command::Sdk => Err(CommandError::usage("name the profile first")),
         Command::Sessions(command) => commands::sessions::sessions(command),
         Command::Models(args) => commands::models::models(args),
         Command::Fork(args) => commands::sessions::fork(args),
@@ -89,18 +102,10 @@ fn say(error: &clap::Error) -> ExitCode {
         let _ = error.print();
         return Exit::Completed.into();
     }
-    let text = error.to_string();
     if error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         let _ = error.print();
         return Exit::Usage.into();
     }
-    let lines: Vec<&str> = text
-        .lines()
-        .map(|line| line.trim().trim_start_matches("error: ").trim_start_matches("tip: "))
-        .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more information"))
-        .filter(|line| !line.is_empty())
-        .collect();
-    let complaint = lines.join("; ");
-    Progress::note(&format!("{complaint}; see `lorimer --help`"));
+    Progress::note(&format!("{}; see `lorimer --help`", cli::complaint(error)));
     Exit::Usage.into()
 }

@@ -82,6 +82,13 @@ impl Registry {
         Ok(())
     }
 
+    /// Takes a tool of every agent away again. `false` when there is none of this name.
+    pub fn remove(&mut self, name: &str) -> bool {
+        let before = self.everyone.len();
+        self.everyone.retain(|tool| tool.name() != name);
+        self.everyone.len() < before
+    }
+
     /// Filters what an agent inherits; several restrictions intersect.
     pub fn restrict(&mut self, agent_id: &str, restriction: Restriction) {
         self.restrictions.entry(agent_id.to_owned()).or_default().push(restriction);

@@ -5,6 +5,7 @@ use lorimer_protocol::PermissionMode;
 use crate::cli::DemoArgs;
 use crate::drive::{Job, drive};
 use crate::exit::{CommandError, Exit};
+use crate::outcome::Manner;
 use crate::{home, settings};
 
 const TASK: &str = "Survey this workspace and report what is in it.";
@@ -29,7 +30,7 @@ pub fn demo(args: &DemoArgs) -> Result<Exit, CommandError> {
         output: None,
         schema: None,
         images: Vec::new(),
-        model_flag: None,
+        manner: Manner::Lorimer { model_flag: None },
         show_progress: true,
     })
 }

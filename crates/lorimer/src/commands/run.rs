@@ -11,6 +11,7 @@ use crate::drive::{Job, drive};
 use crate::exit::{CommandError, Exit};
 use crate::images::Image;
 use crate::input::{self, PipedInput};
+use crate::outcome::Manner;
 use crate::settings::Settings;
 use crate::surface::Progress;
 use crate::trust::{WorkspaceConfig, workspace_config};
@@ -26,7 +27,7 @@ pub fn run(args: &RunArgs) -> Result<Exit, CommandError> {
     // Which workspace's own settings count is known only when the session is.
     let store = compose::store(&settings::load(&home, None, &args.config)?, &home);
     let resume = session_to_resume(args, &store, &here)?;
-    let cwd = workspace_of(args, &store, here, resume.as_ref())?;
+    let cwd = workspace_of(&store, here, args.directory.is_some(), resume.as_ref())?;
     let trusted = trusted_config(&home, &cwd, args.trust_workspace);
     let mut settings = settings::load(&home, trusted.as_deref(), &args.config)?;
     apply_flags(&mut settings, args);
@@ -50,7 +51,9 @@ pub fn run(args: &RunArgs) -> Result<Exit, CommandError> {
         schema,
         images,
         // A replay ends with what was recorded: going on with it leads nowhere.
-        model_flag: args.model.clone().filter(|model| !model.starts_with("replay/")),
+        manner: Manner::Lorimer {
+            model_flag: args.model.clone().filter(|model| !model.starts_with("replay/")),
+        },
         show_progress: false,
     })
 }
@@ -80,7 +83,7 @@ fn apply_flags(settings: &mut Settings, args: &RunArgs) {
 }
 
 /// The workspace's own configuration when it counts; one that does not is told.
-fn trusted_config(home: &Path, workspace: &Path, for_this_run: bool) -> Option<PathBuf> {
+pub fn trusted_config(home: &Path, workspace: &Path, for_this_run: bool) -> Option<PathBuf> {
     match workspace_config(home, workspace, for_this_run) {
         WorkspaceConfig::Trusted(file) => Some(file),
         WorkspaceConfig::Untrusted(file) => {
@@ -130,10 +133,13 @@ fn session_to_resume(args: &RunArgs, store: &Store, cwd: &Path) -> Result<Option
 }
 
 /// A session goes on where it was: in its own workspace when none is named, and in no other.
-fn workspace_of(
-    args: &RunArgs,
+///
+/// # Errors
+/// When another one is named, or its own is not there any more.
+pub fn workspace_of(
     store: &Store,
     here: PathBuf,
+    is_named: bool,
     resume: Option<&SessionId>,
 ) -> Result<PathBuf, CommandError> {
     let Some(id) = resume else {
@@ -146,7 +152,7 @@ fn workspace_of(
     if own == here {
         return Ok(here);
     }
-    if args.directory.is_some() {
+    if is_named {
         return Err(CommandError::usage(format!(
             "session {} belongs to {}, not to {}; leave out -C, or start a new session there",
             id,

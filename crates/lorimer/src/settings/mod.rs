@@ -100,7 +100,10 @@ pub fn load(
     if let Some(file) = workspace_file {
         layers::apply_file(&mut settings, file)?;
     }
-    layers::apply_environment(&mut settings, std::env::vars())?;
+    // Names and values that are not text may be other programs', and a setting's is told by its misfit.
+    let variables = std::env::vars_os()
+        .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()));
+    layers::apply_environment(&mut settings, variables)?;
     for text in overrides {
         layers::apply_override(&mut settings, text)?;
     }

@@ -13,17 +13,25 @@ pub enum Origin {
         /// 1-based.
         line: usize,
     },
+    /// A patch file of the command line, with the line.
+    Patch {
+        /// The file.
+        path: PathBuf,
+        /// 1-based.
+        line: usize,
+    },
     /// An environment variable.
     Environment(String),
     /// A flag or `-c`.
     CommandLine,
 }
 
-/// `in FILE, line N`, `in the variable NAME`, `on the command line`.
+/// `in FILE, line N`, `in the patch FILE, line N`, `in the variable NAME`, `on the command line`.
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File { path, line } => write!(f, "in {}, line {line}", path.display()),
+            Self::Patch { path, line } => write!(f, "in the patch {}, line {line}", path.display()),
             Self::Environment(name) => write!(f, "in the variable {name}"),
             Self::CommandLine => f.write_str("on the command line"),
         }

@@ -198,6 +198,15 @@ macro_rules! settings {
                 }
             }
 
+            /// Brings back the default of a key; nothing happens when there is no such key.
+            pub fn reset(&mut self, key: &str) {
+                match key {
+                    $($key => self.$field = $default,)*
+                    _ => {}
+                }
+                self.origins.remove(key);
+            }
+
             /// Sets one key; `None` when there is no such key.
             pub fn set(&mut self, key: &str, value: &Value, origin: Origin) -> Option<Result<(), Misfit>> {
                 match key {
@@ -253,6 +262,8 @@ settings! {
     "max_cost_usd" => max_cost_usd: Option<f64> = None;
     /// How tools are shown to the model; this version has `native`.
     "tools_mode" => tools_mode: String = "native".to_owned();
+    /// Tools that the model is not given, by name.
+    "tools.disabled" => tools_disabled: Vec<String> = Vec::new();
     /// Most tool bodies at a time.
     "max_parallel_tool_calls" => max_parallel_tool_calls: u64 = 10;
 

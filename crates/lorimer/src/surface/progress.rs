@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{IsTerminal, Write};
+use std::sync::OnceLock;
 use std::time::Instant;
 
 use lorimer_agent::Agent;
@@ -16,6 +17,9 @@ use super::safe_text::safe;
 const MAX_TITLE_CHARS: usize = 100;
 /// More calls of one tool than this in one message share a line.
 const MAX_CALL_LINES: usize = 5;
+
+/// What a line of this program begins with, when it is not its name.
+static SPEAKER: OnceLock<&'static str> = OnceLock::new();
 
 /// Writes progress lines to standard error, or nothing when it is not watched.
 pub struct Progress {
@@ -64,7 +68,17 @@ impl Progress {
 
     /// A line that is shown whether or not anybody watches.
     pub fn note(text: &str) {
-        write_stderr(&format!("lorimer: {}\n", safe(text)));
+        Self::note_of(SPEAKER.get().copied().unwrap_or("lorimer"), text);
+    }
+
+    /// The same with another beginning.
+    pub fn note_of(speaker: &str, text: &str) {
+        write_stderr(&format!("{speaker}: {}\n", safe(text)));
+    }
+
+    /// What every [`Self::note`] of this process begins with, from now on. It can be chosen once.
+    pub fn speak_as(speaker: &'static str) {
+        let _ = SPEAKER.set(speaker);
     }
 
     fn call(&mut self, agent: &Agent, call: &ToolCall) {

@@ -465,3 +465,26 @@ fn a_server_of_ones_own_is_listed() {
         "{models:?}"
     );
 }
+
+#[test]
+fn tools_that_are_switched_off_are_not_given_to_the_model() {
+    let (lab, server) = (Lab::new(), Server::scripted(&[say("ok")]));
+    lab.configure("[tools]\ndisabled = [\"bash\", \"todo_write\", \"bash\"]\n");
+    assert_eq!(lab.run(&server, &["go"]).end().answer(), "ok\n");
+    let requests = server.requests();
+    let tools = requests[0]["tools"].as_array().expect("tools");
+    let names: Vec<&str> =
+        tools.iter().map(|tool| tool["function"]["name"].as_str().expect("a name")).collect();
+    assert_eq!(names, ["edit", "glob", "grep", "read", "write"]);
+    lab.configure("[tools]\ndisabled = [\"todowrite\"]\n");
+    let ended = lab.run(&server, &["go"]).end();
+    insta::assert_snapshot!(ended.complaint(2), @r#"lorimer: setting "tools.disabled" in [HOME]/config.toml, line 2 names "todowrite", and the tools are read, write, edit, glob, grep, bash, todo_write; did you mean "todo_write"?"#);
+}
+
+#[test]
+fn variables_that_are_no_text_are_not_in_the_way() {
+    let lab = Lab::new();
+    let steps = |name: &str| config(&lab, &["get", "max_steps"]).variable_of_bytes(name, b"\xff").end();
+    assert_eq!(steps("OTHER").answer(), "unset\n");
+    insta::assert_snapshot!(steps("LORIMER_MAX_STEPS").complaint(2), @r#"lorimer: setting "max_steps" in the variable LORIMER_MAX_STEPS must be a whole number, zero or more"#);
+}

@@ -1,7 +1,8 @@
 //! A fresh home, a workspace and the real program between them.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -169,6 +170,12 @@ impl<'a> Call<'a> {
 
     pub fn variable(mut self, name: &str, value: &str) -> Self {
         self.variables.push((name.to_owned(), Some(value.into())));
+        self
+    }
+
+    /// A variable that need not be text.
+    pub fn variable_of_bytes(mut self, name: &str, value: &[u8]) -> Self {
+        self.variables.push((name.to_owned(), Some(OsStr::from_bytes(value).to_owned())));
         self
     }
 

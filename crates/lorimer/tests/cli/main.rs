@@ -5,6 +5,7 @@
 
 mod config;
 mod demo;
+mod dsh_grammar;
 mod faults;
 mod files;
 mod forks;
