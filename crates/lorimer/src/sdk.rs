@@ -16,7 +16,10 @@ use tokio_util::sync::CancellationToken;
 use crate::exit::{CommandError, Exit};
 use crate::settings::{Settings, nearest};
 use crate::signals::{Ending, Signals};
-use crate::{compose, home, routes};
+use crate::{compose, routes};
+
+/// Another name of `deepseek-official`.
+const DEEPSEEK: &str = "deepseek";
 
 /// Serves one client until it is done.
 ///
@@ -123,8 +126,10 @@ impl Host for Program {
         check_model(chosen.provider.as_ref(), &chosen.model)?;
         check_effort(chosen.provider.as_ref(), &chosen.model, params.reasoning_effort.as_deref())?;
         let cwd = self.cwd.join(params.cwd.as_deref().unwrap_or("."));
-        let cwd = home::workspace(Some(&cwd))
-            .map_err(|error| RpcError::new(format!("initialize: {}", error.message)))?;
+        let cwd =
+            std::fs::canonicalize(&cwd).and_then(|real| std::fs::read_dir(&real).map(|_| real)).map_err(
+                |error| RpcError::new(format!("initialize cannot work in {}: {error}", cwd.display())),
+            )?;
         Ok(Route {
             cwd,
             provider: chosen.provider.id().to_owned(),
@@ -173,9 +178,11 @@ impl Program {
                 .collect();
             match provider {
                 // The text begins as DSH's.
-                Some(name) if !ids.iter().any(|id| id == name) && name != "deepseek" => RpcError::new(
-                    format!("no adapter registered for provider \"{name}\" ({})", offer(name, &ids)),
-                ),
+                Some(name) if !ids.iter().any(|id| id == name) && name != DEEPSEEK => {
+                    let near = nearest(name, ids.iter().map(String::as_str).chain([DEEPSEEK]));
+                    let offered = offer(near, &ids);
+                    RpcError::new(format!("no adapter registered for provider \"{name}\" ({offered})"))
+                }
                 _ => told(error),
             }
         })
@@ -190,10 +197,10 @@ fn check_model(provider: &dyn Provider, model: &str) -> Result<(), RpcError> {
     if known.is_empty() || known.contains(&resolved.id) || provider.id() == "offline" {
         return Ok(());
     }
+    let id = provider.id();
+    let offered = offer(nearest(model, known.iter().map(String::as_str)), &known);
     Err(RpcError::new(format!(
-        "provider \"{}\" has no model \"{model}\" ({})",
-        provider.id(),
-        offer(model, &known)
+        "provider \"{id}\" has no model \"{model}\" ({offered}); list it under [[providers.{id}.models]] in config.toml to use it"
     )))
 }
 
@@ -203,17 +210,19 @@ fn check_effort(provider: &dyn Provider, model: &str, effort: Option<&str>) -> R
     if offered.iter().any(|one| one == effort) {
         return Ok(());
     }
+    let offered = match offered.is_empty() {
+        true => "it has none; leave it out".to_owned(),
+        false => offer(nearest(effort, offered.iter().map(String::as_str)), &offered),
+    };
     // The text begins as DSH's.
     Err(RpcError::new(format!(
-        "provider \"{}\" model \"{model}\" does not support reasoning effort \"{effort}\" ({})",
+        "provider \"{}\" model \"{model}\" does not support reasoning effort \"{effort}\" ({offered})",
         provider.id(),
-        if offered.is_empty() { "it has none; leave it out".to_owned() } else { offer(effort, &offered) }
     )))
 }
 
 /// The nearest valid name, and all of them.
-fn offer(name: &str, known: &[String]) -> String {
-    let near = nearest(name, known.iter().map(String::as_str));
+fn offer(near: Option<&str>, known: &[String]) -> String {
     let near = near.map(|near| format!("did you mean \"{near}\"? ")).unwrap_or_default();
     format!("{near}there are: {}", known.join(", "))
 }
