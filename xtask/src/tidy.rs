@@ -9,16 +9,17 @@ use toml_edit::DocumentMut;
 use crate::report;
 
 /// What each room may use of the other rooms. Arrows point down only.
-const ALLOWED: [(&str, &[&str]); 9] = [
+const ALLOWED: [(&str, &[&str]); 10] = [
     ("protocol", &[]),
     ("process", &[]),
+    ("sandbox", &["protocol", "process"]),
     ("session", &["protocol"]),
     ("tools", &["protocol", "session"]),
     ("model", &["protocol"]),
-    ("toolbox", &["protocol", "session", "tools", "process"]),
+    ("toolbox", &["protocol", "session", "tools", "process", "sandbox"]),
     ("agent", &["protocol", "session", "tools", "model"]),
     ("rpc", &["protocol", "session", "tools", "toolbox", "agent"]),
-    ("lorimer", &["protocol", "session", "tools", "process", "toolbox", "model", "agent", "rpc"]),
+    ("lorimer", &["protocol", "session", "tools", "process", "toolbox", "model", "agent", "rpc", "sandbox"]),
 ];
 
 /// Most lines of a module without its tests.

@@ -33,6 +33,7 @@ use crate::surface::Progress;
 
 fn main() -> ExitCode {
     lorimer_process::supervise_if_asked();
+    lorimer_sandbox::confine_if_asked();
     hide_from_commands();
     // A panic of a tool is that call's error, and any other is told below: the hook would print over both.
     std::panic::set_hook(Box::new(|_| {}));

@@ -1,0 +1,10 @@
+//! Linux: a helper with namespaces, Landlock and seccomp, or bubblewrap around it.
+
+pub(crate) mod bubblewrap;
+mod capabilities;
+pub(crate) mod helper;
+mod mounts;
+pub(crate) mod probe;
+mod rules;
+mod seccomp;
+mod sockets;
