@@ -26,8 +26,10 @@ pub struct AgentOptions {
     pub max_cost_usd: Option<f64>,
     /// What the agent may change.
     pub permission_mode: PermissionMode,
-    /// Whether a person is asked about commands that no sandbox confines, so that the model may try them.
-    pub commands_can_be_approved: bool,
+    /// Whether confined commands have a network; the model is told.
+    pub commands_have_network: bool,
+    /// Whether the model can ask a person for wider access; it is told how.
+    pub can_escalate: bool,
     /// The workspace, an absolute path.
     pub cwd: PathBuf,
     /// Where instruction files are looked for.
@@ -58,7 +60,8 @@ impl AgentOptions {
             max_steps: None,
             max_cost_usd: None,
             permission_mode: PermissionMode::default(),
-            commands_can_be_approved: false,
+            commands_have_network: false,
+            can_escalate: false,
             cwd,
             instructions: InstructionOptions::default(),
             append_system_prompt: None,

@@ -9,8 +9,9 @@ use lorimer_process::{Runner, Supervisor};
 use lorimer_rpc::Channels;
 use lorimer_session::{Compression, Session, Store, StoreOptions};
 use lorimer_toolbox::{
-    AskAboutCommands, AskUserQuestionTool, BashOptions, BashTool, EditOptions, EditTool, GlobTool, GrepTool,
-    ModeFence, ReadOptions, ReadTool, SearchOptions, TodoWriteTool, WriteFence, WriteOptions, WriteTool,
+    AskAboutCommands, AskUserQuestionTool, BashOptions, BashTool, Confinement, ConfinementOptions,
+    EditOptions, EditTool, Escalation, GlobTool, GrepTool, ModeFence, ReadOptions, ReadTool, SearchOptions,
+    TodoWriteTool, WriteFence, WriteOptions, WriteTool,
 };
 use lorimer_tools::{Pipeline, PipelineBuilder, RepeatReminder, SpillPolicy};
 
@@ -124,7 +125,8 @@ pub fn agent(
         max_cost_usd: settings.max_cost_usd,
         append_system_prompt: settings.append_system_prompt.clone(),
         permission_mode: settings.permission_mode,
-        commands_can_be_approved: channels.approver.is_some(),
+        commands_have_network: settings.sandbox_network,
+        can_escalate: channels.approver.is_some(),
         instructions: InstructionOptions {
             home: Some(home.to_owned()),
             max_bytes: to_usize(settings.instructions_max_bytes),
@@ -165,7 +167,9 @@ fn pipeline(
     let unusable =
         |error: &dyn std::fmt::Display| CommandError::failed(format!("cannot set up the tools: {error}"));
     let runner = Runner::new(Supervisor::this_program().map_err(|error| unusable(&error))?);
-    let mut tools = tools(settings, home, runner).map_err(|error| unusable(&error))?;
+    let confinement = Arc::new(Confinement::new(confinement_options(settings, home, channels)));
+    let mut tools = tools(settings, home, runner, Arc::clone(&confinement), channels)
+        .map_err(|error| unusable(&error))?;
     if let Some(questioner) = &channels.questioner {
         let tool = AskUserQuestionTool::new(Arc::clone(questioner));
         tools.register(tool).map_err(|error| unusable(&error))?;
@@ -175,27 +179,41 @@ fn pipeline(
     if !settings.origins.contains_key("spill.max_inline_bytes") {
         spill = spill.with_limit_of("bash", bash_result_bytes(settings));
     }
-    let mut builder = PipelineBuilder::new(tools, cwd.to_owned());
+    let mut builder = PipelineBuilder::new(tools, cwd.to_owned())
+        .policy(Arc::new(Escalation { can_ask: channels.approver.is_some() }));
     if let Some(approver) = &channels.approver {
-        builder = builder.approver(Arc::clone(approver)).policy(Arc::new(AskAboutCommands));
+        builder = builder.approver(Arc::clone(approver)).policy(Arc::new(AskAboutCommands::new(confinement)));
     }
     // Spill comes last: it stores what the other policies left.
     Ok(builder.policy(Arc::new(RepeatReminder::default())).policy(Arc::new(spill)).build())
+}
+
+/// How commands are confined: Lorimer's own files stay as they are, and keys are not seen.
+fn confinement_options(settings: &Settings, home: &Path, channels: &Channels) -> ConfinementOptions {
+    ConfinementOptions {
+        backend: settings.sandbox_backend.parse().unwrap_or_default(),
+        network: settings.sandbox_network,
+        read_only: vec![home.to_owned()],
+        hidden: vec![home.join(crate::credentials::FILE_NAME)],
+        can_escalate: channels.approver.is_some(),
+    }
 }
 
 fn tools(
     settings: &Settings,
     home: &Path,
     runner: Runner,
+    confinement: Arc<Confinement>,
+    channels: &Channels,
 ) -> Result<lorimer_tools::Registry, lorimer_tools::RegistryError> {
     let mut tools = lorimer_tools::Registry::default();
     let search = search_options(settings);
     tools.register(ReadTool::new(read_options(settings)))?;
-    tools.register(WriteTool::new(write_options(settings, home)))?;
-    tools.register(EditTool::new(edit_options(settings, home)))?;
+    tools.register(WriteTool::new(write_options(settings, home, channels)))?;
+    tools.register(EditTool::new(edit_options(settings, home, channels)))?;
     tools.register(GlobTool::new(search.clone()))?;
     tools.register(GrepTool::new(search))?;
-    tools.register(BashTool::new(bash_options(settings), runner))?;
+    tools.register(BashTool::new(bash_options(settings), runner, confinement))?;
     tools.register(TodoWriteTool)?;
     Ok(tools)
 }
@@ -234,21 +252,21 @@ fn read_options(settings: &Settings) -> ReadOptions {
     }
 }
 
-fn write_options(settings: &Settings, home: &Path) -> WriteOptions {
-    WriteOptions { diff_basis_max_bytes: settings.files_diff_basis_max_bytes, fence: fence(home) }
+fn write_options(settings: &Settings, home: &Path, channels: &Channels) -> WriteOptions {
+    WriteOptions { diff_basis_max_bytes: settings.files_diff_basis_max_bytes, fence: fence(home, channels) }
 }
 
-fn edit_options(settings: &Settings, home: &Path) -> EditOptions {
+fn edit_options(settings: &Settings, home: &Path, channels: &Channels) -> EditOptions {
     EditOptions {
         diff_basis_max_bytes: settings.files_diff_basis_max_bytes,
-        fence: fence(home),
+        fence: fence(home, channels),
         ..EditOptions::default()
     }
 }
 
 /// A model must not change the settings, the logs and the instructions of the harness itself.
-fn fence(home: &Path) -> Arc<dyn WriteFence> {
-    ModeFence::protecting(vec![home.to_owned()])
+fn fence(home: &Path, channels: &Channels) -> Arc<dyn WriteFence> {
+    ModeFence::protecting(vec![home.to_owned()], channels.approver.is_some())
 }
 
 fn search_options(settings: &Settings) -> SearchOptions {

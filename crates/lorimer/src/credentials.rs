@@ -8,7 +8,8 @@ use toml_edit::DocumentMut;
 
 use crate::exit::CommandError;
 
-const FILE_NAME: &str = "credentials.toml";
+/// The file's name in the home.
+pub const FILE_NAME: &str = "credentials.toml";
 /// The table of keys, by the variable they stand for.
 const KEYS: &str = "keys";
 

@@ -57,3 +57,22 @@ pub fn confine_if_asked() {
     #[cfg(target_os = "linux")]
     linux::helper::run_if_asked();
 }
+
+/// Lets a test program without a `main` of its own be a helper.
+///
+/// Put once at the top level of a test crate whose tests confine children: it runs [`confine_if_asked`] before the test
+/// harness looks at the arguments.
+#[macro_export]
+macro_rules! confine_in_tests {
+    () => {
+        #[used]
+        #[cfg_attr(target_os = "linux", unsafe(link_section = ".init_array"))]
+        #[cfg_attr(target_vendor = "apple", unsafe(link_section = "__DATA,__mod_init_func"))]
+        static CONFINE_BEFORE_TESTS: extern "C" fn() = {
+            extern "C" fn before_main() {
+                $crate::confine_if_asked();
+            }
+            before_main
+        };
+    };
+}

@@ -7,6 +7,7 @@
 
 mod bash;
 mod edit;
+mod escalation;
 mod files;
 mod question;
 mod read;
@@ -14,8 +15,12 @@ mod search;
 mod todo;
 mod write;
 
-pub use bash::{AskAboutCommands, BashArgs, BashOptions, BashOutput, BashTool, ForegroundKind, StreamOutput};
+pub use bash::{
+    AskAboutCommands, BashArgs, BashOptions, BashOutput, BashTool, Confinement, ConfinementOptions,
+    ForegroundKind, StreamOutput,
+};
 pub use edit::{EditOptions, EditTool, EditValue};
+pub use escalation::{Escalation, WiderMode};
 pub use files::{FsCode, FsError, FsTarget, ModeFence, WriteFence, WriteRequest};
 pub use question::{
     Answer, AskUserQuestionTool, Question, QuestionOption, QuestionRequest, Questioner, Unanswered,

@@ -9,13 +9,16 @@ use std::time::{Duration, Instant};
 
 use lorimer_process::{Runner, Supervisor};
 use lorimer_protocol::{Draft, PermissionMode, SandboxModeEvent, SessionHeader};
+#[cfg(target_os = "linux")]
+use lorimer_sandbox::{Backend, Choice};
 use lorimer_session::{Session, Store, StoreOptions};
-use lorimer_toolbox::{BashOptions, BashTool};
+use lorimer_toolbox::{BashOptions, BashTool, Confinement, ConfinementOptions};
 use lorimer_tools::{CallRequest, Outcome, Pipeline, PipelineBuilder, Registry};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 lorimer_process::supervise_in_tests!();
+lorimer_sandbox::confine_in_tests!();
 
 /// Variables that look like secrets, in the environment of this program.
 const SECRETS: [&str; 2] = ["LORIMER_TEST_ONE_TOKEN", "LORIMER_TEST_TWO_TOKEN"];
@@ -51,6 +54,15 @@ impl Bench {
     }
 
     fn with(options: BashOptions, mode: Option<PermissionMode>, stored: bool) -> Self {
+        Self::confined(options, mode, stored, ConfinementOptions::default())
+    }
+
+    fn confined(
+        options: BashOptions,
+        mode: Option<PermissionMode>,
+        stored: bool,
+        confinement: ConfinementOptions,
+    ) -> Self {
         let root = tempfile::tempdir().expect("a directory");
         let real = root.path().canonicalize().expect("its path");
         let workspace = real.join("workspace");
@@ -66,7 +78,9 @@ impl Bench {
         }
         let runner = Runner::new(Supervisor::this_program().expect("this program"));
         let mut registry = Registry::default();
-        registry.register(BashTool::new(options, runner)).expect("a free name");
+        registry
+            .register(BashTool::new(options, runner, Arc::new(Confinement::new(confinement))))
+            .expect("a free name");
         let pipeline = PipelineBuilder::new(registry, workspace.clone()).build();
         Self { _root: root, workspace, session, pipeline }
     }
@@ -303,15 +317,40 @@ fn a_command_knows_its_session() {
     assert_eq!(bench.text(command), format!("1 {} {} dumb\n", bench.session.id().as_str(), log.display()));
 }
 
+#[cfg(target_os = "linux")]
 #[test]
-fn nothing_runs_that_would_have_to_be_confined() {
+fn nothing_runs_that_cannot_be_confined() {
+    let backend = Choice::Only(Backend::Seatbelt);
     for mode in [Some(PermissionMode::ReadOnly), Some(PermissionMode::WorkspaceWrite), None] {
-        let bench = Bench::with(BashOptions::default(), mode, false);
+        let confinement = ConfinementOptions { backend, ..ConfinementOptions::default() };
+        let bench = Bench::confined(BashOptions::default(), mode, false, confinement);
         let outcome = bench.run(command_only("touch touched"));
-        insta::allow_duplicates! { insta::assert_snapshot!(error_of(&outcome), @"Error: commands cannot be confined yet, so bash runs only with --permission-mode danger-full-access"); }
+        insta::allow_duplicates! { insta::assert_snapshot!(error_of(&outcome), @"Error: commands cannot be confined here: seatbelt: it is not for this system; until then bash runs only with --permission-mode danger-full-access"); }
         assert_eq!(outcome.error, None);
         assert!(!bench.workspace.join("touched").exists());
     }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_command_changes_what_its_mode_lets_it() {
+    let bench = Bench::with(BashOptions::default(), Some(PermissionMode::WorkspaceWrite), false);
+    fs::create_dir(bench.workspace.join(".git")).expect("a folder");
+    assert_eq!(bench.text("echo in > f && cat f && touch $TMPDIR/t && echo temporary"), "in\ntemporary\n");
+    let outside = bench.workspace.parent().expect("a parent").join("outside");
+    for target in
+        [outside.display().to_string(), ".git/hooks/pre-commit".to_owned(), ".git/../../outside".to_owned()]
+    {
+        let text = bench.text(&format!("echo x > {target}"));
+        assert!(text.contains("[sandbox: file access denied under workspace-write mode]"), "{text}");
+        assert!(text.ends_with("[exit code: 1]"), "{text}");
+    }
+    assert!(!outside.exists());
+    let bench = Bench::with(BashOptions::default(), Some(PermissionMode::ReadOnly), false);
+    let text = bench.text("echo x > f");
+    assert!(text.contains("[sandbox: file access denied under read-only mode]"), "{text}");
+    assert!(!bench.workspace.join("f").exists());
+    assert_eq!(bench.text("exit 3"), "(no output)\n[exit code: 3]");
 }
 
 #[test]

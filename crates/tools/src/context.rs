@@ -73,9 +73,15 @@ impl ToolContext {
         self.approved.store(true, Ordering::Relaxed);
     }
 
-    /// What the agent may change: the mode that was logged last, else the default.
+    /// What this call may change: the mode that was logged last, else the default; or the wider one that the call has
+    /// asked for, when a person has allowed it.
     pub fn permission_mode(&self) -> PermissionMode {
-        self.session.with_log(|log| log.permission_mode()).unwrap_or_default()
+        let logged = self.session.with_log(|log| log.permission_mode()).unwrap_or_default();
+        let wanted = self.arguments.get("sandbox_permissions").and_then(Value::as_str);
+        match wanted.and_then(|mode| mode.parse().ok()) {
+            Some(wanted) if self.is_approved() => logged.max(wanted),
+            _ => logged,
+        }
     }
 
     /// Gives the model a message at its next step. Dropped when a policy blocks the result.

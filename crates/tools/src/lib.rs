@@ -71,7 +71,9 @@ pub use erased::{ErasedTool, Produced};
 pub use outcome::{Outcome, ToolError};
 pub use pipeline::{CallRequest, Pipeline, PipelineBuilder};
 pub use policies::{RepeatReminder, SpillPolicy};
-pub use policy::{ApprovalAnswer, ApprovalRequest, Approver, Guard, Next, Observer, Policy, Review, Verdict};
+pub use policy::{
+    ApprovalAnswer, ApprovalRequest, Approver, Guard, Next, Observer, Policy, Refusals, Review, Verdict,
+};
 pub use registry::{Registry, RegistryError, Restriction};
 pub use scheduler::{BatchEnd, Scheduler, SchedulerError, StepPlace};
 pub use schema::{schema_of, unsupported_keywords};

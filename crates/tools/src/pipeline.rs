@@ -15,7 +15,7 @@ use crate::approval;
 use crate::context::ToolContext;
 use crate::erased::{ErasedTool, Produced};
 use crate::outcome::{Outcome, ToolError};
-use crate::policy::{ApprovalRequest, Approver, Guard, Next, Observer, Policy, Review, Verdict};
+use crate::policy::{ApprovalRequest, Approver, Guard, Next, Observer, Policy, Refusals, Review, Verdict};
 use crate::registry::Registry;
 use crate::tool::Concurrency;
 use crate::validate::{check_arguments, parse_arguments};
@@ -179,16 +179,16 @@ impl Pipeline {
 
     /// Policies, the person, guards; `None` lets the call run.
     async fn decide(&self, context: &Arc<ToolContext>, tool: Option<&dyn ErasedTool>) -> Option<ToolError> {
-        let mut question: Option<Option<String>> = None;
+        let mut question = None;
         for policy in &self.policies {
             match policy.before(context).await {
                 Verdict::Allow => {}
                 Verdict::Deny { reason } => return Some(ToolError::plain(reason)),
-                Verdict::Ask { reason } => question = question.or(Some(reason)),
+                Verdict::Ask { reason, refusals } => question = question.or(Some((reason, refusals))),
             }
         }
-        if let Some(reason) = question
-            && let Some(denied) = self.ask(context, tool, reason).await
+        if let Some((reason, refusals)) = question
+            && let Some(denied) = self.ask(context, tool, reason, refusals).await
         {
             return Some(denied);
         }
@@ -203,6 +203,7 @@ impl Pipeline {
         context: &ToolContext,
         tool: Option<&dyn ErasedTool>,
         reason: Option<String>,
+        refusals: Option<Box<Refusals>>,
     ) -> Option<ToolError> {
         let name = &context.name;
         let Some(approver) = &self.approver else {
@@ -220,6 +221,7 @@ impl Pipeline {
             cancel: context.cancel.clone(),
         };
         let answer = approval::ask(approver.as_ref(), request).await;
+        let refusals = refusals.map_or_else(|| Refusals::of_tool(name), |refusals| *refusals);
         match answer.outcome {
             ApprovalOutcome::AllowedOnce => {
                 context.set_approved();
@@ -228,14 +230,10 @@ impl Pipeline {
             _ if context.cancel.is_cancelled() => Some(ToolError::aborted_before_dispatch()),
             ApprovalOutcome::Rejected => {
                 let said = answer.message.map(|message| format!(": {message}")).unwrap_or_default();
-                Some(ToolError::plain(format!("the user rejected tool \"{name}\"{said}")))
+                Some(ToolError::plain(format!("{}{said}", refusals.rejected)))
             }
-            ApprovalOutcome::Cancelled => {
-                Some(ToolError::plain(format!("approval for tool \"{name}\" was cancelled")))
-            }
-            ApprovalOutcome::Unavailable => Some(ToolError::plain(format!(
-                "tool \"{name}\" requires approval, but no approval channel is available"
-            ))),
+            ApprovalOutcome::Cancelled => Some(ToolError::plain(refusals.cancelled)),
+            ApprovalOutcome::Unavailable => Some(ToolError::plain(refusals.unavailable)),
         }
     }
 

@@ -26,7 +26,31 @@ pub enum Verdict {
     Ask {
         /// Why.
         reason: Option<String>,
+        /// What the model reads without a yes; `None` for texts that name the tool.
+        refusals: Option<Box<Refusals>>,
     },
+}
+
+/// What the model reads when a question was not answered with yes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusals {
+    /// The answer was no.
+    pub rejected: String,
+    /// The question was withdrawn.
+    pub cancelled: String,
+    /// There is nobody to ask.
+    pub unavailable: String,
+}
+
+impl Refusals {
+    /// Texts that name the tool.
+    pub(crate) fn of_tool(name: &str) -> Self {
+        Self {
+            rejected: format!("the user rejected tool \"{name}\""),
+            cancelled: format!("approval for tool \"{name}\" was cancelled"),
+            unavailable: format!("tool \"{name}\" requires approval, but no approval channel is available"),
+        }
+    }
 }
 
 /// What a policy says after a call.

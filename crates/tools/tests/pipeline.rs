@@ -296,7 +296,7 @@ fn deciding(verdict: Verdict) -> Arc<Scripted> {
 async fn denials_questions_and_guards_in_their_order() {
     let probe = Probe::new("probe", Concurrency::Exclusive);
     let x = r#"{"act":"x"}"#;
-    let ask = || deciding(Verdict::Ask { reason: None });
+    let ask = || deciding(Verdict::Ask { reason: None, refusals: None });
     let with = |build: &dyn Fn(PipelineBuilder) -> PipelineBuilder| {
         build(builder(std::slice::from_ref(&probe))).build()
     };
@@ -344,7 +344,7 @@ async fn a_question_and_its_answer_are_logged_and_a_refusal_can_say_why() {
         }
     }
     let probe = Probe::new("probe", Concurrency::Exclusive);
-    let asking = deciding(Verdict::Ask { reason: Some("it is new".to_owned()) });
+    let asking = deciding(Verdict::Ask { reason: Some("it is new".to_owned()), refusals: None });
     let pipeline = builder(std::slice::from_ref(&probe)).policy(asking).approver(Arc::new(Refusing)).build();
     let session = session();
     let mut events = session.subscribe();
@@ -630,7 +630,9 @@ struct AskAbout(&'static str);
 impl Policy for AskAbout {
     fn before<'a>(&'a self, call: &'a ToolContext) -> BoxFuture<'a, Verdict> {
         let asked = call.arguments["act"] == self.0;
-        Box::pin(async move { if asked { Verdict::Ask { reason: None } } else { Verdict::Allow } })
+        Box::pin(
+            async move { if asked { Verdict::Ask { reason: None, refusals: None } } else { Verdict::Allow } },
+        )
     }
 }
 

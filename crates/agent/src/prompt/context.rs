@@ -83,28 +83,29 @@ fn git_text(state: &GitState) -> String {
 }
 
 fn permission_text(options: &AgentOptions) -> String {
-    let asks = options.commands_can_be_approved;
-    match options.permission_mode {
-        PermissionMode::ReadOnly if asks => {
-            "Permission mode: read-only. Files can be read and searched but not changed. Commands cannot be confined \
-             yet, so the user is asked about each; ask only for what the task needs."
-        }
+    let mut text = match options.permission_mode {
         PermissionMode::ReadOnly => {
-            "Permission mode: read-only. Files can be read and searched but not changed, and commands do not run. Do \
-             not try; describe the change instead."
-        }
-        PermissionMode::WorkspaceWrite if asks => {
-            "Permission mode: workspace-write. Files inside the working directory and temporary folders can be \
-             changed; other files cannot. Commands cannot be confined yet, so the user is asked about each; ask only \
-             for what the task needs."
+            "Permission mode: read-only. Files can be read and searched but not changed, by commands neither. Do not try; \
+             describe the change instead."
         }
         PermissionMode::WorkspaceWrite => {
-            "Permission mode: workspace-write. Files inside the working directory and temporary folders can be \
-             changed; other files cannot, and commands do not run, because they cannot be confined yet."
+            "Permission mode: workspace-write. Files inside the working directory and temporary folders can be changed; \
+             other files cannot, and commands are confined to the same: they write in the working directory and in \
+             $TMPDIR, but not to hooks and configuration of git or to start-up files of shells."
         }
         PermissionMode::DangerFullAccess => {
-            "Permission mode: danger-full-access. File changes and commands are not confined."
+            return "Permission mode: danger-full-access. File changes and commands are not confined.".to_owned();
         }
     }
-    .to_owned()
+    .to_owned();
+    if !options.commands_have_network {
+        text.push_str(" Commands have no network.");
+    }
+    if options.can_escalate {
+        text.push_str(
+            " When an access was denied and the task needs it, repeat the call once with `sandbox_permissions` and \
+             `justification`: the user is asked.",
+        );
+    }
+    text
 }

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use lorimer_sandbox::{Backend, Probe, Strength};
+
 use crate::exit::{CommandError, Exit};
 use crate::settings::{FILE_NAME, Settings};
 use crate::surface::{StdoutWriter, safe_line};
@@ -37,9 +39,7 @@ pub fn doctor() -> Result<Exit, CommandError> {
         Err(error) => findings.push(bad(error.message)),
     }
     findings.extend(programs());
-    findings.push(bad(
-        "commands cannot be confined in this version: bash runs only with --permission-mode danger-full-access",
-    ));
+    findings.extend(confinement());
     let out = StdoutWriter::start().map_err(|error| CommandError::failed(error.to_string()))?;
     for finding in &findings {
         let mark = if finding.works { "ok  " } else { "no  " };
@@ -115,6 +115,26 @@ fn programs() -> Vec<Finding> {
             None => bad(format!("{program} is not in PATH; install it")),
         })
         .into()
+}
+
+/// Each way to confine commands, and whether one of them will do.
+fn confinement() -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut one_works = false;
+    for backend in Backend::of_this_system() {
+        let probe = backend.probe();
+        one_works |= matches!(probe, Probe::Works(_));
+        findings.push(Finding {
+            works: matches!(probe, Probe::Works(Strength::Full)),
+            what: format!("confining commands with {backend} {probe}"),
+        });
+    }
+    if !one_works {
+        findings.push(bad(
+            "commands run only with --permission-mode danger-full-access until one of these works",
+        ));
+    }
+    findings
 }
 
 fn find_in_path(program: &str) -> Option<String> {

@@ -9,6 +9,7 @@ mod table;
 
 use std::path::{Path, PathBuf};
 
+use lorimer_sandbox::Choice;
 use thiserror::Error;
 
 pub use layers::variable_of;
@@ -127,6 +128,11 @@ pub fn check_ranges(settings: &Settings) -> Result<(), SettingsError> {
             "max_cost_usd",
             settings.max_cost_usd.is_none_or(|cost| cost.is_finite() && cost > 0.0),
             "more than 0",
+        ),
+        (
+            "sandbox.backend",
+            settings.sandbox_backend.parse::<Choice>().is_ok(),
+            "auto, landlock, bubblewrap or seatbelt",
         ),
         (
             "session.compression",

@@ -346,6 +346,11 @@ settings! {
     /// Variables that reach commands although their names look like secrets.
     "bash.allowed_variables" => bash_allowed_variables: Vec<String> = Vec::new();
 
+    /// How commands are confined: `auto`, `landlock`, `bubblewrap` or `seatbelt`.
+    "sandbox.backend" => sandbox_backend: String = "auto".to_owned();
+    /// Whether confined commands have a network.
+    "sandbox.network" => sandbox_network: bool = false;
+
     /// Longest wait of an event before it is written, in milliseconds.
     "session.write_delay_ms" => session_write_delay_ms: u64 = 200;
     /// Whether runs of streamed pieces are stored as packed rows.

@@ -83,6 +83,7 @@ mod tests {
             description: "List the files".to_owned(),
             timeout_ms: None,
             workdir: Some("src".to_owned()),
+            ..BashArgs::default()
         };
         insta::assert_snapshot!(serde_json::to_string(&of_call(&args)).expect("JSON"), @r#"{"card":"terminal","title":"ls -l","description":"List the files","cwd":"src"}"#);
         args.description.clear();

@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 
 use lorimer_process::{CaptureSpec, CommandSpec, scrubbed_env, set_variable};
 use lorimer_protocol::PermissionMode;
+use lorimer_sandbox::Backend;
 use lorimer_session::Session;
 use lorimer_tools::{ToolContext, ToolError};
 
+use super::confinement::Confinement;
 use super::{BashArgs, BashOptions};
 
 /// Longest command line in bytes: Linux takes no longer single argument (128 KiB with its final NUL).
@@ -25,28 +27,43 @@ const SESSION_LOG: &str = "DSH_SESSION_JSONL";
 /// started as a command, so none is passed on. `DSH_HOME` and `LORIMER_*` are a person's settings and stay.
 const OF_A_SESSION: [&str; 4] = [SHELL, SESSION_ID, SESSION_LOG, "DSH_WEB_URL"];
 
-/// The process that a call asks for.
+/// What a command is held to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Held {
+    pub mode: PermissionMode,
+    pub backend: Backend,
+}
+
+/// The process that a call asks for, and what it is held to.
 ///
 /// # Errors
-/// When the mode does not let commands run, or an argument cannot be used.
+/// When the command cannot be held to its mode, or an argument cannot be used.
 pub(super) fn spec(
     options: &BashOptions,
+    confinement: &Confinement,
     args: &BashArgs,
     context: &ToolContext,
-) -> Result<CommandSpec, ToolError> {
-    let argv = match context.is_approved() {
+) -> Result<(CommandSpec, Option<Held>), ToolError> {
+    let mode = context.permission_mode();
+    let argv = shell_argv(options, args)?;
+    let confined = match context.is_approved() && confinement.sandbox().is_err() {
         // A person has seen the command and lets it run as it is.
-        true => shell_argv(options, args)?,
-        false => confine(context.permission_mode(), shell_argv(options, args)?)?,
+        true => None,
+        false => confinement.confine(mode, &context.workspace, argv.clone())?,
     };
+    let held = confined.as_ref().map(|confined| Held { mode, backend: confined.backend });
+    let (argv, temporary) = confined.map_or((argv, None), |confined| (confined.argv, confined.temporary));
     let cwd = directory(args, &context.cwd);
     let allowed = &options.allowed_variables;
     let ambient = std::env::vars_os().filter(|(name, _)| {
         let is = |listed: &String| name.as_os_str() == listed.as_str();
         !options.secret_variables.iter().any(is) || allowed.iter().any(is)
     });
-    let env = environment(ambient, allowed, &context.session, &cwd);
-    Ok(CommandSpec {
+    let mut env = environment(ambient, allowed, &context.session, &cwd);
+    if let Some(temporary) = temporary {
+        set_variable(&mut env, "TMPDIR", temporary);
+    }
+    let spec = CommandSpec {
         argv,
         cwd,
         env,
@@ -58,24 +75,8 @@ pub(super) fn spec(
             spill_dir: context.session.directory().map(|directory| directory.join(SPILL_DIR)),
             spill_max_bytes: options.spill_max_bytes,
         },
-    })
-}
-
-/// The arguments that run a command with no more rights than `mode` gives.
-///
-/// This is where a sandbox belongs: it puts its own program in front. As long as there is none, only the mode without
-/// limits lets commands run.
-///
-/// # Errors
-/// When the command cannot be held to the mode.
-pub(super) fn confine(mode: PermissionMode, argv: Vec<OsString>) -> Result<Vec<OsString>, ToolError> {
-    match mode {
-        PermissionMode::DangerFullAccess => Ok(argv),
-        PermissionMode::ReadOnly | PermissionMode::WorkspaceWrite => Err(ToolError::plain(format!(
-            "commands cannot be confined yet, so bash runs only with --permission-mode {}",
-            PermissionMode::DangerFullAccess.as_str()
-        ))),
-    }
+    };
+    Ok((spec, held))
 }
 
 /// `bash -c -- <command>`: after `--` a command that begins with `-` is no option of the shell.
@@ -148,7 +149,7 @@ mod tests {
     use lorimer_session::{Store, StoreOptions};
 
     fn args(command: &str) -> BashArgs {
-        BashArgs { command: command.to_owned(), description: String::new(), timeout_ms: None, workdir: None }
+        BashArgs { command: command.to_owned(), ..BashArgs::default() }
     }
 
     fn environment_of(ambient: &[(&str, &str)], allowed: &[&str], session: &Session) -> Vec<String> {
@@ -232,17 +233,6 @@ mod tests {
         invalid arguments: "command" contains a NUL character; leave it out
         "#);
         assert!(shell_argv(&BashOptions::default(), &args(&long[1..])).is_ok());
-    }
-
-    #[test]
-    fn only_full_access_lets_commands_run() {
-        let argv = vec![OsString::from("bash")];
-        assert_eq!(confine(PermissionMode::DangerFullAccess, argv.clone()), Ok(argv.clone()));
-        for mode in [PermissionMode::ReadOnly, PermissionMode::WorkspaceWrite] {
-            let refused = confine(mode, argv.clone()).expect_err("cannot be confined");
-            assert_eq!(refused.info, None);
-            insta::allow_duplicates! { insta::assert_snapshot!(refused.message, @"commands cannot be confined yet, so bash runs only with --permission-mode danger-full-access"); }
-        }
     }
 
     #[test]

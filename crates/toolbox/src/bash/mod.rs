@@ -4,21 +4,29 @@
 //! - How a command ends is a result and never an error; an error means that it did not run, that its end is not
 //!   known, or that the caller cancelled.
 //! - When a call has ended, however it ended, nothing that the command started is left.
-//! - No command runs with more rights than its session's mode gives it ([`command::confine`]).
+//! - No command runs with more rights than its session's mode gives it ([`Confinement`]).
 //! - A command sees the environment without what looks like a secret.
 
 mod approval;
 mod card;
 mod command;
+mod confinement;
 mod output;
+
+use std::sync::Arc;
 
 use lorimer_process::{ProcessError, Runner};
 use lorimer_protocol::{CallView, ContentBlock, ResultView};
+use lorimer_sandbox::{Verdict, verdict};
 use lorimer_tools::{Concurrency, DurableResult, PromptSection, Tool, ToolContext, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use self::command::Held;
+use crate::escalation::WiderMode;
+
 pub use approval::AskAboutCommands;
+pub use confinement::{Confinement, ConfinementOptions};
 pub use output::{BashOutput, ForegroundKind, StreamOutput};
 
 const NAME: &str = "bash";
@@ -74,7 +82,7 @@ impl Default for BashOptions {
 }
 
 /// The arguments of `bash`. Others are ignored.
-#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BashArgs {
     /// The command line, in the language of bash.
@@ -85,6 +93,12 @@ pub struct BashArgs {
     pub timeout_ms: Option<f64>,
     /// The directory to start in, absolute or relative to the working directory. The working directory if left out.
     pub workdir: Option<String>,
+    /// Only after a result said that access was denied: the narrowest mode that suffices. The user is asked, and the
+    /// answer holds for this one command. Needs `justification`.
+    #[serde(rename = "sandbox_permissions")]
+    pub sandbox_permissions: Option<WiderMode>,
+    /// Why the command needs wider access, in one sentence for the user.
+    pub justification: Option<String>,
 }
 
 /// The tool `bash`.
@@ -95,13 +109,14 @@ pub struct BashArgs {
 pub struct BashTool {
     options: BashOptions,
     runner: Runner,
+    confinement: Arc<Confinement>,
 }
 
 impl BashTool {
     /// A `bash` whose commands are run by `runner`.
     #[must_use]
-    pub fn new(options: BashOptions, runner: Runner) -> Self {
-        Self { options, runner }
+    pub fn new(options: BashOptions, runner: Runner, confinement: Arc<Confinement>) -> Self {
+        Self { options, runner, confinement }
     }
 }
 
@@ -136,7 +151,7 @@ impl Tool for BashTool {
     }
 
     async fn execute(&self, args: &BashArgs, context: &ToolContext) -> Result<BashOutput, ToolError> {
-        let spec = command::spec(&self.options, args, context)?;
+        let (spec, held) = command::spec(&self.options, &self.confinement, args, context)?;
         let timeout_ms = spec.timeout_ms.unwrap_or(self.options.max_timeout_ms);
         let finished = self
             .runner
@@ -146,7 +161,11 @@ impl Tool for BashTool {
         if finished.cancelled {
             return Err(ToolError::aborted());
         }
-        Ok(BashOutput::new(finished, timeout_ms))
+        let output = BashOutput::new(finished, timeout_ms);
+        match held {
+            Some(held) => judged(output, held, self.confinement.can_escalate()),
+            None => Ok(output),
+        }
     }
 
     fn render(&self, _args: &BashArgs, output: &BashOutput) -> Vec<ContentBlock> {
@@ -160,6 +179,23 @@ impl Tool for BashTool {
     fn present_result(&self, _args: &BashArgs, result: DurableResult<'_>) -> Option<ResultView> {
         card::of_result(result)
     }
+}
+
+/// Tells a denial from a failure of the command's own, and from a command that did not run.
+fn judged(mut output: BashOutput, held: Held, can_escalate: bool) -> Result<BashOutput, ToolError> {
+    match verdict(held.backend, output.exit_code, &output.stderr.text) {
+        Verdict::Own => {}
+        Verdict::Denied => {
+            output.denied_under = Some(held.mode.as_str().to_owned());
+            output.can_escalate = can_escalate;
+        }
+        Verdict::NotRun(reason) => {
+            return Err(ToolError::plain(format!(
+                "the command did not run, because it could not be confined: {reason}"
+            )));
+        }
+    }
+    Ok(output)
 }
 
 /// What the model reads when a command did not run. A bad `workdir` is named as the model wrote it.
@@ -180,7 +216,7 @@ mod tests {
 
     fn tool() -> BashTool {
         let supervisor = Supervisor { program: "/nonexistent".into(), args: Vec::new() };
-        BashTool::new(BashOptions::default(), Runner::new(supervisor))
+        BashTool::new(BashOptions::default(), Runner::new(supervisor), Arc::default())
     }
 
     #[test]
@@ -207,6 +243,18 @@ mod tests {
             "workdir": {
               "type": "string",
               "description": "The directory to start in, absolute or relative to the working directory. The working directory if left out."
+            },
+            "sandbox_permissions": {
+              "type": "string",
+              "description": "Only after a result said that access was denied: the narrowest mode that suffices. The user is asked, and the\nanswer holds for this one command. Needs `justification`.",
+              "enum": [
+                "workspace-write",
+                "danger-full-access"
+              ]
+            },
+            "justification": {
+              "type": "string",
+              "description": "Why the command needs wider access, in one sentence for the user."
             }
           },
           "required": [
@@ -312,6 +360,10 @@ mod tests {
             "survivors": {
               "type": "integer",
               "description": "How many of its processes could not be killed because they have rights that Lorimer lacks. Left out when 0."
+            },
+            "deniedUnder": {
+              "type": "string",
+              "description": "The mode under which something seems to have been refused to it. Left out when nothing was."
             }
           },
           "required": [

@@ -4,6 +4,8 @@ use lorimer_process::{Captured, Finished};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
+use crate::escalation;
+
 /// How a command was run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -38,6 +40,12 @@ pub struct BashOutput {
     /// How many of its processes could not be killed because they have rights that Lorimer lacks. Left out when 0.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub survivors: u32,
+    /// The mode under which something seems to have been refused to it. Left out when nothing was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub denied_under: Option<String>,
+    /// Whether the model may ask for wider access then.
+    #[serde(skip)]
+    pub can_escalate: bool,
 }
 
 /// What is shown of one output stream.
@@ -66,6 +74,8 @@ impl BashOutput {
             stdout: StreamOutput::from(finished.stdout),
             stderr: StreamOutput::from(finished.stderr),
             survivors: finished.survivors,
+            denied_under: None,
+            can_escalate: false,
         }
     }
 
@@ -97,6 +107,12 @@ impl BashOutput {
     /// The marker lines, in their order. How the command ended is the last one: the card looks for it there.
     fn markers(&self) -> Vec<String> {
         let mut markers = Vec::new();
+        if let Some(mode) = &self.denied_under {
+            markers.push(format!("[sandbox: file access denied under {mode} mode]"));
+            if self.can_escalate {
+                markers.push(escalation::offer("command"));
+            }
+        }
         if self.survivors > 0 {
             markers.push(format!("[still running, could not be killed: {} process(es)]", self.survivors));
         }

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::escalation::WiderMode;
 use crate::files::{
     FileFacts, FsCode, FsError, FsTarget, ModeFence, Publication, Published, WriteFence, WriteRequest,
     check_path, describe_binary, describe_invalid, diffs_from_meta, hunks, io_text, last_observation,
@@ -62,6 +63,15 @@ pub struct EditArgs {
     new_string: String,
     /// Replace every occurrence. Default: false.
     replace_all: Option<bool>,
+    /// Only after a result said that access was denied: the narrowest mode that suffices. The user is asked, and the
+    /// answer holds for this one operation. Needs `justification`.
+    #[serde(default)]
+    #[expect(dead_code, reason = "`Escalation` reads it from the call's arguments")]
+    sandbox_permissions: Option<WiderMode>,
+    /// Why the operation needs wider access, in one sentence for the user.
+    #[serde(default)]
+    #[expect(dead_code, reason = "`Escalation` reads it from the call's arguments")]
+    justification: Option<String>,
 }
 
 /// What an edit did.

@@ -8,6 +8,7 @@ use lorimer_tools::ToolContext;
 
 use super::error::{FsCode, FsError};
 use super::target::FsTarget;
+use crate::escalation::offer;
 
 /// A change that is about to be made.
 #[derive(Clone, Debug)]
@@ -48,6 +49,7 @@ pub trait WriteFence: Send + Sync {
 #[derive(Clone, Debug, Default)]
 pub struct ModeFence {
     protected: Vec<PathBuf>,
+    can_escalate: bool,
 }
 
 impl ModeFence {
@@ -56,9 +58,10 @@ impl ModeFence {
         Arc::new(Self::default())
     }
 
-    /// The fence with protected folders. They need not exist.
-    pub fn protecting(protected: Vec<PathBuf>) -> Arc<dyn WriteFence> {
-        Arc::new(Self { protected })
+    /// The fence with protected folders, which need not exist. A denial says that wider access can be asked for when
+    /// there is somebody to ask.
+    pub fn protecting(protected: Vec<PathBuf>, can_escalate: bool) -> Arc<dyn WriteFence> {
+        Arc::new(Self { protected, can_escalate })
     }
 
     fn protects(&self, target: &FsTarget) -> bool {
@@ -85,7 +88,11 @@ impl WriteFence for ModeFence {
         if admitted {
             return Ok(());
         }
-        let text = format!("[sandbox: file access denied under {} mode]", request.mode.as_str());
+        let mut text = format!("[sandbox: file access denied under {} mode]", request.mode.as_str());
+        if self.can_escalate {
+            text.push('\n');
+            text.push_str(&offer("operation"));
+        }
         Err(FsError::new(FsCode::SandboxDenied, text))
     }
 }
@@ -106,7 +113,7 @@ mod tests {
             session_directory: own.map(PathBuf::from),
             target: resolve(Path::new(cwd), path).unwrap(),
         };
-        ModeFence { protected: vec![PathBuf::from("/usr/lib/kept")] }
+        ModeFence { protected: vec![PathBuf::from("/usr/lib/kept")], can_escalate: false }
             .check(&request)
             .map_err(|error| error.message)
     }

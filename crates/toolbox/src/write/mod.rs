@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::escalation::WiderMode;
 use crate::files::{
     FileFacts, FsCode, FsError, FsTarget, ModeFence, Publication, Published, WriteFence, WriteRequest,
     check_path, diffs_from_meta, hunks, io_text, last_observation, lock_target, meta_of_diffs, open_regular,
@@ -47,6 +48,15 @@ pub struct WriteArgs {
     file_path: String,
     /// The whole new content.
     content: String,
+    /// Only after a result said that access was denied: the narrowest mode that suffices. The user is asked, and the
+    /// answer holds for this one operation. Needs `justification`.
+    #[serde(default)]
+    #[expect(dead_code, reason = "`Escalation` reads it from the call's arguments")]
+    sandbox_permissions: Option<WiderMode>,
+    /// Why the operation needs wider access, in one sentence for the user.
+    #[serde(default)]
+    #[expect(dead_code, reason = "`Escalation` reads it from the call's arguments")]
+    justification: Option<String>,
 }
 
 /// Whether a file was there before.
