@@ -9,7 +9,7 @@ use thiserror::Error;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::fold::{FoldError, Log};
-use crate::journal::{Journal, JournalError, JournalWriter, MemoryJournal};
+use crate::journal::{Flush, Journal, JournalError, JournalWriter, MemoryJournal};
 
 /// A draft that the log refuses.
 #[derive(Debug, Error)]
@@ -109,7 +109,12 @@ impl Session {
     /// # Errors
     /// When it could not be written; the events are kept for the next flush.
     pub async fn flush(&self) -> Result<(), JournalError> {
-        let done = self.state().journal.flush();
+        // The journal is not written under the session's lock: others go on appending.
+        let flusher = self.state().journal.flusher();
+        let done = match flusher.flush() {
+            Flush::Done(result) => return result,
+            Flush::Waits(done) => done,
+        };
         done.await.unwrap_or_else(|_| {
             Err(JournalError {
                 path: self.directory.clone().unwrap_or_default(),
