@@ -12,6 +12,9 @@ use serde_json::Result;
 use super::{CacheMark, Protocol, ProviderConfig};
 use crate::{Attachment, ModelError, ModelRequest};
 
+/// Room for what is in a body between messages, tools and settings.
+const NAMES_BYTES: usize = 64;
+
 /// The written part of a conversation.
 #[derive(Debug, Default)]
 pub struct Conversation {
@@ -52,11 +55,14 @@ impl Conversation {
         config: &ProviderConfig,
         settings: &[u8],
     ) -> Result<Vec<u8>> {
-        let mut body = b"{\"messages\":[".to_vec();
         self.extend::<P>(request, config)?;
+        self.take_tools::<P>(request)?;
+        let marks = P::CACHE_MARK.map_or(0, |mark| mark.messages * mark.text.len());
+        let size = self.json.len() + marks + self.tools_json.len() + settings.len();
+        let mut body = Vec::with_capacity(size + NAMES_BYTES);
+        body.extend_from_slice(b"{\"messages\":[");
         self.push_messages(&mut body, P::CACHE_MARK);
         body.extend_from_slice(b"],");
-        self.take_tools::<P>(request)?;
         if !self.tools_json.is_empty() {
             body.extend_from_slice(b"\"tools\":");
             body.extend_from_slice(&self.tools_json);
