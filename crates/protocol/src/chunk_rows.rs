@@ -8,7 +8,7 @@ use thiserror::Error;
 use crate::event::{Event, EventError};
 
 /// Fewest events that make a packed row.
-const MIN_RUN: usize = 3;
+pub const MIN_PACKED_RUN: usize = 3;
 /// JavaScript's largest safe integer; numbers in a log stay within it.
 const MAX_SAFE: i64 = 9_007_199_254_740_991;
 
@@ -317,6 +317,7 @@ impl Delta {
             || event.source_event_seqs.is_some()
             || event.surface_op.is_some()
             || event.ignorable.is_some()
+            || !event.data.get().contains("-delta\"")
         {
             return None;
         }
@@ -410,7 +411,7 @@ impl<'a> Packer<'a> {
 
     fn flush(&mut self) {
         match self.run.take() {
-            Some((row, events)) if events.len() >= MIN_RUN => {
+            Some((row, events)) if events.len() >= MIN_PACKED_RUN => {
                 self.rows.push(StoredRow::Chunks(Box::new(row)))
             }
             Some((_, events)) => self.rows.extend(events.into_iter().cloned().map(StoredRow::Event)),

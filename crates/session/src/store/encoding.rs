@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lorimer_protocol::{Event, SessionHeader, StoredRow, pack_rows};
+use lorimer_protocol::{Event, MIN_PACKED_RUN, SessionHeader, StoredRow, pack_rows};
 
 /// File name of a plain log.
 const PLAIN_FILE: &str = "session.jsonl";
@@ -82,16 +82,20 @@ impl RowEncoder {
 
     /// Appends the lines of some events, packed when that is wanted.
     pub fn lines(&self, out: &mut Vec<u8>, events: &[Arc<Event>]) {
-        if !self.pack_chunks || !events.iter().any(|event| event.kind == "assistant/chunk") {
-            events.iter().for_each(|event| write_event(out, event));
-            return;
-        }
-        for row in pack_rows(events.iter().map(Arc::as_ref)) {
-            match row {
-                StoredRow::Event(event) => write_event(out, &event),
-                StoredRow::Chunks(chunks) => {
-                    out.extend_from_slice(chunks.to_json().as_bytes());
-                    out.push(b'\n');
+        let is_chunk = |event: &Arc<Event>| event.kind == "assistant/chunk";
+        // Only chunks that follow each other are ever packed, and few of them never are.
+        for run in events.chunk_by(|a, b| is_chunk(a) && is_chunk(b)) {
+            if !self.pack_chunks || run.len() < MIN_PACKED_RUN {
+                run.iter().for_each(|event| write_event(out, event));
+                continue;
+            }
+            for row in pack_rows(run.iter().map(Arc::as_ref)) {
+                match row {
+                    StoredRow::Event(event) => write_event(out, &event),
+                    StoredRow::Chunks(chunks) => {
+                        out.extend_from_slice(chunks.to_json().as_bytes());
+                        out.push(b'\n');
+                    }
                 }
             }
         }
