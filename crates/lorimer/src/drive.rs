@@ -66,7 +66,9 @@ pub fn drive(job: Job) -> Result<Exit, CommandError> {
 async fn run(job: Job) -> Result<Exit, CommandError> {
     let started = Instant::now();
     let (session, appended) = open_session(&job)?;
-    let events = session.subscribe();
+    let progress = Progress::new(job.show_progress);
+    // A run that nobody watches only ends.
+    let events = (job.json || progress.is_shown()).then(|| session.subscribe());
     let compose::Composed { agent, differences } =
         compose::agent(&job.settings, &job.home, &job.cwd, Arc::clone(&session))?;
     let stdout = StdoutWriter::start().map_err(|error| CommandError::failed(error.to_string()))?;
@@ -75,7 +77,7 @@ async fn run(job: Job) -> Result<Exit, CommandError> {
         agent: &agent,
         events,
         stdout: &stdout,
-        progress: Progress::new(job.show_progress),
+        progress,
         json: job.json,
         steps_before: session.with_log(|log| log.turn().total_steps()),
     };
@@ -175,7 +177,8 @@ async fn finish_stdout(stdout: StdoutWriter, ending: Option<Ending>, signals: &m
 
 struct Run<'a> {
     agent: &'a Agent,
-    events: UnboundedReceiver<Arc<Event>>,
+    /// What is appended, when it is shown.
+    events: Option<UnboundedReceiver<Arc<Event>>>,
     stdout: &'a StdoutWriter,
     progress: Progress,
     json: bool,
@@ -206,7 +209,7 @@ impl Run<'_> {
                     agent.cancel(signal.cause());
                     deadline = Some(tokio::time::Instant::now() + Duration::from_millis(ENDING_GRACE_MS));
                 }
-                Some(event) = self.events.recv() => self.show(&event),
+                Some(event) = next_event(&mut self.events) => self.show(&event),
                 report = &mut turns => break Some(report?),
                 () = expired(deadline) => break None,
                 _ = tick.tick() => {
@@ -220,7 +223,7 @@ impl Run<'_> {
         if report.is_none() {
             close_log(agent, ending.map_or(AbortCause::Disposed, Ending::cause)).await;
         }
-        while let Ok(event) = self.events.try_recv() {
+        while let Some(event) = self.events.as_mut().and_then(|events| events.try_recv().ok()) {
             self.show(&event);
         }
         Ok((report, ending))
@@ -231,6 +234,13 @@ impl Run<'_> {
             self.stdout.line(event.to_json());
         }
         self.progress.event(self.agent, event);
+    }
+}
+
+async fn next_event(events: &mut Option<UnboundedReceiver<Arc<Event>>>) -> Option<Arc<Event>> {
+    match events {
+        Some(events) => events.recv().await,
+        None => std::future::pending().await,
     }
 }
 
