@@ -147,6 +147,7 @@ fn pipeline(settings: &Settings, home: &Path, cwd: &Path) -> Result<Pipeline, Co
     Ok(PipelineBuilder::new(tools, cwd.to_owned())
         .policy(Arc::new(RepeatReminder::default()))
         .policy(Arc::new(spill))
+        .without_values()
         .build())
 }
 

@@ -29,6 +29,8 @@ pub struct ToolContext {
     pub cwd: PathBuf,
     /// Fires when the call is to end early.
     pub cancel: CancellationToken,
+    /// Whether anybody looks at the canonical value of the result.
+    pub wants_value: bool,
     deferred: Mutex<Vec<Message>>,
     concludes_turn: AtomicBool,
 }
@@ -53,6 +55,7 @@ impl ToolContext {
             session,
             cwd: cwd.to_owned(),
             cancel,
+            wants_value: true,
             deferred: Mutex::new(Vec::new()),
             concludes_turn: AtomicBool::new(false),
         }

@@ -55,6 +55,7 @@
 
 mod context;
 mod erased;
+mod meta;
 mod outcome;
 mod pipeline;
 mod policies;
@@ -67,6 +68,7 @@ mod validate;
 
 pub use context::ToolContext;
 pub use erased::{ErasedTool, Produced};
+pub use meta::Meta;
 pub use outcome::{Outcome, ToolError};
 pub use pipeline::{CallRequest, Pipeline, PipelineBuilder};
 pub use policies::{RepeatReminder, SpillPolicy};

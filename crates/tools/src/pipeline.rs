@@ -40,6 +40,7 @@ pub struct Pipeline {
     observers: Vec<Arc<dyn Observer>>,
     approver: Option<Arc<dyn Approver>>,
     cwd: PathBuf,
+    keeps_values: bool,
 }
 
 /// Puts a [`Pipeline`] together.
@@ -55,6 +56,7 @@ impl PipelineBuilder {
             observers: Vec::new(),
             approver: None,
             cwd,
+            keeps_values: true,
         })
     }
 
@@ -83,6 +85,14 @@ impl PipelineBuilder {
     #[must_use]
     pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
         self.0.approver = Some(approver);
+        self
+    }
+
+    /// Leaves out the canonical values of direct calls: for a pipeline whose policies and observers do not look at
+    /// them.
+    #[must_use]
+    pub fn without_values(mut self) -> Self {
+        self.0.keeps_values = false;
         self
     }
 
@@ -159,7 +169,7 @@ impl Pipeline {
             }
             None => (parsed, Some(ToolError::unknown_tool(&request.name))),
         };
-        let context = Arc::new(ToolContext::new(
+        let mut context = ToolContext::new(
             request.call_id.clone(),
             &request.name,
             arguments,
@@ -167,7 +177,9 @@ impl Pipeline {
             &self.cwd,
             // A time limit ends this call alone.
             cancel.child_token(),
-        ));
+        );
+        context.wants_value = self.keeps_values;
+        let context = Arc::new(context);
         let decided = if context.cancel.is_cancelled() {
             Some(Decided::Final(ToolError::aborted_before_dispatch()))
         } else if let Some(error) = invalid {
@@ -266,7 +278,7 @@ impl Pipeline {
                 is_error: false,
                 error: None,
                 meta: produced.meta.filter(|_| context.parent.is_none()),
-                value: Some(produced.value),
+                value: produced.value,
                 contexts: Vec::new(),
                 concludes_turn: context.concludes_turn(),
             },
@@ -342,7 +354,7 @@ fn replace_value(outcome: &mut Outcome, value: Value, tool: Option<&dyn ErasedTo
         Ok(produced) => {
             outcome.content = produced.content;
             outcome.meta = produced.meta;
-            outcome.value = Some(produced.value);
+            outcome.value = produced.value;
         }
         Err(error) => {
             *outcome = Outcome { contexts: std::mem::take(&mut outcome.contexts), ..Outcome::failed(&error) }

@@ -7,12 +7,13 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use lorimer_protocol::{
-    CallId, ContentBlock, Draft, Extra, Message, Role, Source, ToolCall, ToolResult, ToolResultBlock,
+    CallId, ContentBlock, Draft, Extra, Message, Role, Source, ToolCall, ToolResultBlock,
 };
-use lorimer_session::{AppendError, JournalError, Session};
+use lorimer_session::{AppendError, JournalError, ResultData, Session};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
+use crate::meta::Meta;
 use crate::outcome::{Outcome, ToolError};
 use crate::pipeline::{CallRequest, Pipeline, Prepared, Ran, contained};
 use crate::tool::Concurrency;
@@ -231,8 +232,9 @@ impl<'a> Scheduler<'a> {
             extra: Extra::new(),
         };
         let StepPlace { turn, step } = self.place;
-        let result = ToolResult { turn, step, message, error: outcome.error, meta: outcome.meta };
-        self.session.append(Draft::new(&result).citing(vec![call_seq]).on_surface())?;
+        let meta = outcome.meta.map(Meta::into_text);
+        let result = ResultData { turn, step, message, error: outcome.error, meta };
+        self.session.append_result(result, call_seq)?;
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 mod inbox;
 mod log;
 mod repair;
+mod result;
 mod surface;
 mod turn;
 mod usage;
@@ -11,5 +12,6 @@ pub use inbox::Inbox;
 pub(crate) use log::EventView;
 pub use log::{FoldError, Log};
 pub use repair::closers;
+pub use result::ResultData;
 pub use surface::{ResultParts, Surface, SurfaceNode, SurfaceNodeKind};
 pub use turn::{PendingCall, TurnState};

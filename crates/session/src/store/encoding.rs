@@ -12,6 +12,9 @@ const ZSTD_FILE: &str = "session.jsonl.zstd";
 /// Zstandard's effort, 1 to 22; its own default.
 const ZSTD_LEVEL: i32 = 3;
 
+/// About as much as the envelope of an event takes, for room.
+const ENVELOPE_BYTES: usize = 160;
+
 /// How new logs are written. Logs are read in either encoding whatever this says, and go on in their own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compression {
@@ -75,7 +78,8 @@ impl RowEncoder {
 
     /// The bytes of one batch.
     pub fn batch(&self, events: &[Arc<Event>]) -> std::io::Result<Vec<u8>> {
-        let mut lines = Vec::new();
+        let size: usize = events.iter().map(|event| event.data.get().len() + ENVELOPE_BYTES).sum();
+        let mut lines = Vec::with_capacity(size);
         self.lines(&mut lines, events);
         self.frame(lines)
     }

@@ -15,10 +15,9 @@ use std::sync::Arc;
 
 use lorimer_protocol::{CallView, ContentBlock, FsObservation, ResultView};
 use lorimer_session::Session;
-use lorimer_tools::{Concurrency, DurableResult, PromptSection, Tool, ToolContext, ToolError};
+use lorimer_tools::{Concurrency, DurableResult, Meta, PromptSection, Tool, ToolContext, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 pub use card::{ReadMeta, read_meta_from_meta};
@@ -182,8 +181,8 @@ impl Tool for ReadTool {
         vec![ContentBlock::text(card::rendered(output, limit))]
     }
 
-    fn presentation_meta(&self, _args: &ReadArgs, output: &ReadValue) -> Option<Value> {
-        Some(card::meta(output))
+    fn presentation_meta(&self, _args: &ReadArgs, output: &ReadValue) -> Option<Meta> {
+        card::meta(output)
     }
 
     fn present_call(&self, args: &ReadArgs) -> Option<CallView> {
