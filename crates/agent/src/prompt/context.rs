@@ -1,10 +1,12 @@
 //! The runtime context: volatile facts, given to the model as a message when they change (llm spec 9).
 
 use lorimer_protocol::{Message, PermissionMode, Source};
-use lorimer_session::{Log, Session};
+use lorimer_session::{Log, Session, SurfaceNodeKind};
 use serde_json::json;
 
-use super::git::{GitState, git_state};
+use super::git::{GitState, git_state_in};
+use super::local_time::local_date;
+use super::own_folders::OwnFolders;
 use crate::options::AgentOptions;
 
 /// The source under which DSH's clients know these messages.
@@ -17,8 +19,12 @@ struct Section {
 }
 
 /// A snapshot of the runtime context, when it differs from the last one that the model can still see.
-pub(crate) fn snapshot_message(session: &Session, options: &AgentOptions) -> Option<Message> {
-    let sections = sections(options);
+pub(crate) fn snapshot_message(
+    session: &Session,
+    options: &AgentOptions,
+    own: &mut OwnFolders<'_>,
+) -> Option<Message> {
+    let sections = sections(options, own);
     let texts: Vec<&str> = sections.iter().map(|section| section.text.as_str()).collect();
     let text = format!("{HEADING}\n\n{}", texts.join("\n\n"));
     let told = session.with_log(|log| last_snapshot(log).is_some_and(|message| message.text() == text));
@@ -35,15 +41,16 @@ pub(crate) fn snapshot_message(session: &Session, options: &AgentOptions) -> Opt
 }
 
 fn last_snapshot(log: &Log) -> Option<&Message> {
-    log.surface().nodes().iter().rev().map(|node| node.message.as_ref()).find(|message| {
+    let said = log.surface().nodes().iter().rev().filter(|node| node.kind == SurfaceNodeKind::User);
+    said.map(|node| node.message.as_ref()).find(|message| {
         matches!(&message.source, Source::Plugin { plugin, extra }
             if plugin == PLUGIN && extra.get("form").is_some_and(|form| form == "snapshot"))
     })
 }
 
-fn sections(options: &AgentOptions) -> Vec<Section> {
+fn sections(options: &AgentOptions, own: &mut OwnFolders<'_>) -> Vec<Section> {
     let mut sections = vec![Section { name: "environment", text: environment() }];
-    if let Some(state) = git_state(&options.cwd) {
+    if let Some(state) = git_state_in(own) {
         sections.push(Section { name: "git", text: git_text(&state) });
     }
     sections
@@ -53,7 +60,7 @@ fn sections(options: &AgentOptions) -> Vec<Section> {
 
 fn environment() -> String {
     let shell = std::env::var("SHELL").unwrap_or_else(|_| "unknown".to_owned());
-    let today = jiff::ZonedDateTime::now().date();
+    let today = local_date();
     format!(
         "System: {} ({}). The user's shell: {shell}. Today's date: {today}.",
         std::env::consts::OS,
