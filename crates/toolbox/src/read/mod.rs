@@ -23,8 +23,8 @@ use tokio_util::sync::CancellationToken;
 pub use card::{ReadMeta, read_meta_from_meta};
 
 use crate::files::{
-    FileFacts, FsCode, FsError, FsTarget, check_path, io_text, is_of_this_process, open_regular, record,
-    resolve, run_blocking,
+    FileFacts, FsCode, FsError, FsTarget, check_path, io_text, is_nearby, is_of_this_process, open_regular,
+    record, resolve, run_blocking,
 };
 use source::{SourceLimits, each_piece};
 use window::{WindowLimits, WindowScan};
@@ -173,6 +173,9 @@ impl Tool for ReadTool {
             session: Arc::clone(&context.session),
             cancel: context.cancel.clone(),
         };
+        if is_nearby(&job.cwd, &job.file_path) {
+            return Ok(job.run()?);
+        }
         Ok(run_blocking("read", &context.cancel, move || job.run()).await?)
     }
 
