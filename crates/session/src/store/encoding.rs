@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lorimer_protocol::{Event, MIN_PACKED_RUN, SessionHeader, StoredRow, pack_rows};
+use lorimer_protocol::{Event, MIN_PACKED_RUN, PackedRow, SessionHeader, pack_borrowed};
 
 /// File name of a plain log.
 const PLAIN_FILE: &str = "session.jsonl";
@@ -93,10 +93,10 @@ impl RowEncoder {
                 run.iter().for_each(|event| write_event(out, event));
                 continue;
             }
-            for row in pack_rows(run.iter().map(Arc::as_ref)) {
+            for row in pack_borrowed(run.iter().map(Arc::as_ref)) {
                 match row {
-                    StoredRow::Event(event) => write_event(out, &event),
-                    StoredRow::Chunks(chunks) => {
+                    PackedRow::Event(event) => write_event(out, event),
+                    PackedRow::Chunks(chunks) => {
                         out.extend_from_slice(chunks.to_json().as_bytes());
                         out.push(b'\n');
                     }

@@ -26,7 +26,7 @@ pub(crate) use facts::{FileFacts, open_regular, read_to_cap};
 pub use fence::{ModeFence, WriteFence, WriteRequest};
 pub(crate) use line_ends::to_lf;
 pub(crate) use lock::lock_target;
-pub(crate) use nearby::is_nearby;
+pub(crate) use nearby::Nearby;
 pub(crate) use observation::{last_observation, record};
 pub(crate) use own_process::is_of_this_process;
 pub(crate) use publish::{Publication, Published, publish};

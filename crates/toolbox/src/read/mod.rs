@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 pub use card::{ReadMeta, read_meta_from_meta};
 
 use crate::files::{
-    FileFacts, FsCode, FsError, FsTarget, check_path, io_text, is_nearby, is_of_this_process, open_regular,
+    FileFacts, FsCode, FsError, FsTarget, Nearby, check_path, io_text, is_of_this_process, open_regular,
     record, resolve, run_blocking,
 };
 use source::{SourceLimits, each_piece};
@@ -61,6 +61,7 @@ impl Default for ReadOptions {
 #[derive(Clone, Debug, Default)]
 pub struct ReadTool {
     options: ReadOptions,
+    nearby: Arc<Nearby>,
 }
 
 /// Arguments of `read`.
@@ -100,7 +101,7 @@ pub struct ReadValue {
 impl ReadTool {
     /// A `read` with these limits.
     pub fn new(options: ReadOptions) -> Self {
-        Self { options }
+        Self { options, nearby: Arc::default() }
     }
 
     fn window(&self, args: &ReadArgs) -> Result<WindowLimits, ToolError> {
@@ -173,7 +174,7 @@ impl Tool for ReadTool {
             session: Arc::clone(&context.session),
             cancel: context.cancel.clone(),
         };
-        if is_nearby(&job.cwd, &job.file_path) {
+        if self.nearby.holds(&job.cwd, &job.file_path) {
             return Ok(job.run()?);
         }
         Ok(run_blocking("read", &context.cancel, move || job.run()).await?)
