@@ -102,6 +102,24 @@ impl PipelineBuilder {
     }
 }
 
+/// A call whose arguments were looked at.
+pub(crate) struct Checked {
+    tool: Option<Arc<dyn ErasedTool>>,
+    arguments: Value,
+    /// Why it cannot run.
+    invalid: Option<ToolError>,
+}
+
+impl Checked {
+    /// See [`Pipeline::concurrency`].
+    pub fn concurrency(&self) -> Concurrency {
+        match &self.tool {
+            Some(tool) if self.invalid.is_none() => tool.concurrency(&self.arguments),
+            _ => Concurrency::Exclusive,
+        }
+    }
+}
+
 /// A call that went through everything before its body.
 pub(crate) struct Prepared {
     context: Arc<ToolContext>,
@@ -133,33 +151,12 @@ impl Pipeline {
 
     /// Whether a call may overlap with its neighbours. Unknown tools and bad arguments are exclusive.
     pub fn concurrency(&self, agent_id: &str, request: &CallRequest) -> Concurrency {
-        let Some(tool) = self.registry.find(agent_id, &request.name) else {
-            return Concurrency::Exclusive;
-        };
-        let check = check_arguments(tool.parameters(), parse_arguments(&request.arguments));
-        if check.violations.is_empty() { tool.concurrency(&check.arguments) } else { Concurrency::Exclusive }
+        self.check(agent_id, request).concurrency()
     }
 
-    /// Runs one call from end to end.
-    pub async fn call(
-        &self,
-        request: &CallRequest,
-        session: Arc<Session>,
-        cancel: CancellationToken,
-    ) -> Outcome {
-        let prepared = self.prepare(request, session, cancel).await;
-        let ran = self.run(prepared).await;
-        self.finish(ran).await
-    }
-
-    /// Everything before the body. Bodies may overlap; this part runs in model order.
-    pub(crate) async fn prepare(
-        &self,
-        request: &CallRequest,
-        session: Arc<Session>,
-        cancel: CancellationToken,
-    ) -> Prepared {
-        let tool = self.registry.find(session.id().as_str(), &request.name);
+    /// The call's tool, and its arguments as the tool takes them.
+    pub(crate) fn check(&self, agent_id: &str, request: &CallRequest) -> Checked {
+        let tool = self.registry.find(agent_id, &request.name);
         let parsed = parse_arguments(&request.arguments);
         let (arguments, invalid) = match &tool {
             Some(tool) => {
@@ -169,6 +166,31 @@ impl Pipeline {
             }
             None => (parsed, Some(ToolError::unknown_tool(&request.name))),
         };
+        Checked { tool, arguments, invalid }
+    }
+
+    /// Runs one call from end to end.
+    pub async fn call(
+        &self,
+        request: &CallRequest,
+        session: Arc<Session>,
+        cancel: CancellationToken,
+    ) -> Outcome {
+        let checked = self.check(session.id().as_str(), request);
+        let prepared = self.prepare(request, checked, session, cancel).await;
+        let ran = self.run(prepared).await;
+        self.finish(ran).await
+    }
+
+    /// Everything before the body. Bodies may overlap; this part runs in model order.
+    pub(crate) async fn prepare(
+        &self,
+        request: &CallRequest,
+        checked: Checked,
+        session: Arc<Session>,
+        cancel: CancellationToken,
+    ) -> Prepared {
+        let Checked { tool, arguments, invalid } = checked;
         let mut context = ToolContext::new(
             request.call_id.clone(),
             &request.name,
