@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use lorimer_protocol::{Draft, Event, SessionHeader, SessionId, ToolResult};
+use lorimer_protocol::{AssistantMessage, Draft, Event, SessionHeader, SessionId, ToolResult};
 use thiserror::Error;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
@@ -102,6 +102,15 @@ impl Session {
             Some((draft, made)) => self.append_to(&mut state, draft, Log::apply).map(|_| Some(made)),
             None => Ok(None),
         }
+    }
+
+    /// Appends a reply that was streamed as the chunks at `chunk_seqs` to the surface, and returns its seq.
+    ///
+    /// # Errors
+    /// See [`Session::append`].
+    pub fn append_reply(&self, data: AssistantMessage, chunk_seqs: Vec<u64>) -> Result<u64, AppendError> {
+        let draft = Draft::new(&data).citing(chunk_seqs).on_surface();
+        self.append_to(&mut self.state(), draft, |log, event| log.apply_reply(event, data))
     }
 
     fn append_to(

@@ -67,6 +67,6 @@ pub(super) fn log_reply(
         usage: attempt.reply.usage,
         interrupted: interrupted.then_some(true),
     };
-    agent.session.append(Draft::new(&event).citing(attempt.chunk_seqs.clone()).on_surface())?;
+    agent.session.append_reply(event, attempt.chunk_seqs.clone())?;
     Ok(())
 }

@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use thiserror::Error;
 
 use super::inbox::Inbox;
-use super::result::ResultData;
+use super::made::{Made, ResultData, reply_reads_back_equal};
 use super::surface::{ResultParts, Surface, SurfaceNode, SurfaceNodeKind};
 use super::turn::TurnState;
 use super::usage;
@@ -261,15 +261,24 @@ impl Log {
     /// # Errors
     /// See [`Log::apply`].
     pub fn apply_result(&mut self, event: &Event, data: ResultData) -> Result<(), FoldError> {
-        let made = (event.kind == ToolResult::TYPE && data.reads_back_equal()).then_some(data);
+        let made = (event.kind == ToolResult::TYPE && data.reads_back_equal()).then_some(Made::Result(data));
         self.apply_made(EventView::from(event), made)
+    }
+
+    /// Adds an `assistant/message` whose payload was written from `data`.
+    ///
+    /// # Errors
+    /// See [`Log::apply`].
+    pub fn apply_reply(&mut self, event: &Event, data: AssistantMessage) -> Result<(), FoldError> {
+        let is_plain = event.kind == AssistantMessage::TYPE && reply_reads_back_equal(&data);
+        self.apply_made(EventView::from(event), is_plain.then_some(Made::Reply(data)))
     }
 
     pub(crate) fn apply_view(&mut self, event: EventView<'_>) -> Result<(), FoldError> {
         self.apply_made(event, None)
     }
 
-    fn apply_made(&mut self, event: EventView<'_>, made: Option<ResultData>) -> Result<(), FoldError> {
+    fn apply_made(&mut self, event: EventView<'_>, made: Option<Made>) -> Result<(), FoldError> {
         if event.seq != self.next_seq {
             return Err(FoldError::Seq { expected: self.next_seq, got: event.seq });
         }
@@ -282,9 +291,13 @@ impl Log {
         }
         check_surface_metadata(&event)?;
         match made {
-            Some(data) => {
+            Some(Made::Result(data)) => {
                 debug_assert!(event.parse::<ResultData>().is_ok_and(|read| read.message == data.message));
                 self.tool_result(&event, data)?;
+            }
+            Some(Made::Reply(data)) => {
+                debug_assert!(event.parse::<AssistantMessage>().is_ok_and(|read| read == data));
+                self.assistant_message(&event, data)?;
             }
             None => self.apply_payload(&event)?,
         }
@@ -308,7 +321,7 @@ impl Log {
     fn apply_payload(&mut self, event: &EventView<'_>) -> Result<(), FoldError> {
         match event.kind {
             "user/message" => self.user_message(event)?,
-            "assistant/message" => self.assistant_message(event)?,
+            "assistant/message" => self.assistant_message(event, event.parse()?)?,
             "tool/result" => self.tool_result(event, event.parse()?)?,
             "tool/call" => {
                 let call: ToolCall = event.parse()?;
@@ -344,8 +357,7 @@ impl Log {
         self.put_on_surface(event, SurfaceNodeKind::User, None, message, None).map(drop)
     }
 
-    fn assistant_message(&mut self, event: &EventView<'_>) -> Result<(), FoldError> {
-        let data: AssistantMessage = event.parse()?;
+    fn assistant_message(&mut self, event: &EventView<'_>, data: AssistantMessage) -> Result<(), FoldError> {
         check_message(event, &data.message, Role::Assistant)?;
         if !matches!(data.message.source, Source::Model { .. }) {
             return Err(message_error(event, "must have model source"));

@@ -2,8 +2,8 @@
 
 mod inbox;
 mod log;
+mod made;
 mod repair;
-mod result;
 mod surface;
 mod turn;
 mod usage;
@@ -11,7 +11,7 @@ mod usage;
 pub use inbox::Inbox;
 pub(crate) use log::EventView;
 pub use log::{FoldError, Log};
+pub use made::ResultData;
 pub use repair::closers;
-pub use result::ResultData;
 pub use surface::{ResultParts, Surface, SurfaceNode, SurfaceNodeKind};
 pub use turn::{PendingCall, TurnState};

@@ -1,8 +1,14 @@
-//! The payload of a `tool/result`, as the fold takes it.
+//! Payloads that the fold takes as they were made, without reading what was written of them.
 
-use lorimer_protocol::{ContentBlock, ErrorInfo, Message, Source};
+use lorimer_protocol::{AssistantMessage, ContentBlock, ErrorInfo, Message, Source};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+
+/// The payload of an event that was just written.
+pub(super) enum Made {
+    Result(ResultData),
+    Reply(AssistantMessage),
+}
 
 /// A `tool/result` whose `meta` stays text: the fold only carries it on.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -37,9 +43,23 @@ impl ResultData {
     }
 }
 
+/// The same of a reply.
+pub(super) fn reply_reads_back_equal(data: &AssistantMessage) -> bool {
+    let message = &data.message;
+    let is_plain = |block: &ContentBlock| match block {
+        ContentBlock::Text(text) => text.extra.is_empty(),
+        ContentBlock::Reasoning(reasoning) => reasoning.extra.is_empty(),
+        ContentBlock::ToolCall(call) => call.extra.is_empty(),
+        _ => false,
+    };
+    message.extra.is_empty()
+        && matches!(&message.source, Source::Model { replay_state: None, extra, .. } if extra.is_empty())
+        && message.content.iter().all(is_plain)
+}
+
 #[cfg(test)]
 mod tests {
-    use lorimer_protocol::{Extra, Role, ToolResultBlock};
+    use lorimer_protocol::{Extra, Role, TokenUsage, ToolResultBlock};
     use serde_json::json;
 
     use super::*;
@@ -54,6 +74,40 @@ mod tests {
             extra: Extra::new(),
         };
         ResultData { turn: 1, step: 2, message, error: None, meta: None }
+    }
+
+    #[test]
+    fn a_reply_of_known_blocks_is_taken_as_it_was_made() {
+        let source = Source::Model {
+            provider: "p".to_owned(),
+            model: "m".to_owned(),
+            replay_state: None,
+            extra: Extra::new(),
+        };
+        let blocks = [
+            ContentBlock::reasoning(""),
+            ContentBlock::text("é\u{7}"),
+            ContentBlock::tool_call("c", "read", "{\"a\" : 1"),
+        ];
+        let message = Message {
+            id: "m".into(),
+            role: Role::Assistant,
+            content: blocks.to_vec(),
+            source,
+            extra: Extra::new(),
+        };
+        let usage =
+            TokenUsage { input_tokens: u64::MAX, cache_read_tokens: Some(0), ..TokenUsage::default() };
+        let made =
+            AssistantMessage { turn: 1, step: 1, message, usage: Some(usage), interrupted: Some(true) };
+        assert!(reply_reads_back_equal(&made));
+        let read: AssistantMessage = serde_json::from_str(&serde_json::to_string(&made).unwrap()).unwrap();
+        assert_eq!(read, made);
+        let mut kept = made;
+        if let Source::Model { replay_state, .. } = &mut kept.message.source {
+            *replay_state = Some(json!(null));
+        }
+        assert!(!reply_reads_back_equal(&kept));
     }
 
     #[test]
