@@ -14,12 +14,13 @@ const RELIEF_RATIO: f64 = 0.75;
 /// after, or an estimate of everything.
 pub(crate) fn measure_tokens(log: &Log) -> u64 {
     let nodes = log.surface().nodes();
-    let anchor = log.last_usage().filter(|(seq, _)| nodes.iter().any(|node| node.seq == *seq));
-    let replaced_since =
-        |seq: u64| nodes.iter().take_while(|node| node.seq != seq).any(|node| node.seq > seq);
+    // The last reply stands near the end, and only a replacement puts a later event before an earlier one.
+    let place = |seq: u64| nodes.iter().rposition(|node| node.seq == seq);
+    let anchor = log.last_usage().and_then(|(seq, usage)| Some((place(*seq)?, *seq, usage)));
+    let was_replaced = log.surface().replace_generation() > 0;
     match anchor {
-        Some((seq, usage)) if !replaced_since(*seq) => {
-            let later = nodes.iter().filter(|node| node.seq > *seq);
+        Some((at, seq, usage)) if !(was_replaced && nodes[..at].iter().any(|node| node.seq > seq)) => {
+            let later = nodes[at..].iter().filter(|node| node.seq > seq);
             let delta: u64 = later.map(|node| estimate_message_tokens(&node.message)).sum();
             usage.prompt_tokens() + usage.output_tokens + delta
         }

@@ -185,7 +185,7 @@ fn pipeline(
         builder = builder.approver(Arc::clone(approver)).policy(Arc::new(AskAboutCommands::new(confinement)));
     }
     // Spill comes last: it stores what the other policies left.
-    Ok(builder.policy(Arc::new(RepeatReminder::default())).policy(Arc::new(spill)).build())
+    Ok(builder.policy(Arc::new(RepeatReminder::default())).policy(Arc::new(spill)).without_values().build())
 }
 
 /// How commands are confined: Lorimer's own files stay as they are, and keys are not seen.

@@ -67,7 +67,10 @@ pub fn drive(job: Job) -> Result<Exit, CommandError> {
 async fn run(job: Job) -> Result<Exit, CommandError> {
     let started = Instant::now();
     let (session, appended) = open_session(&job)?;
-    let events = session.subscribe();
+    let progress = Progress::new(job.show_progress);
+    // A run that nobody watches only ends. DSH's manner asks for the last text that was said.
+    let watched = job.json || progress.is_shown() || job.manner == Manner::Dsh;
+    let events = watched.then(|| session.subscribe());
     let chosen = compose::choose(&job.settings, &job.home)?;
     chosen.require_ready(&job.settings)?;
     let compose::Composed { agent, differences } = compose::agent(
@@ -84,7 +87,7 @@ async fn run(job: Job) -> Result<Exit, CommandError> {
         agent: &agent,
         events,
         stdout: &stdout,
-        progress: Progress::new(job.show_progress),
+        progress,
         json: job.json,
         steps_before: session.with_log(|log| log.turn().total_steps()),
         last_text: String::new(),
@@ -188,7 +191,8 @@ async fn finish_stdout(stdout: StdoutWriter, ending: Option<Ending>, signals: &m
 
 struct Run<'a> {
     agent: &'a Agent,
-    events: UnboundedReceiver<Arc<Event>>,
+    /// What is appended, when it is shown.
+    events: Option<UnboundedReceiver<Arc<Event>>>,
     stdout: &'a StdoutWriter,
     progress: Progress,
     json: bool,
@@ -221,7 +225,7 @@ impl Run<'_> {
                     agent.cancel(signal.cause());
                     deadline = Some(tokio::time::Instant::now() + Duration::from_millis(ENDING_GRACE_MS));
                 }
-                Some(event) = self.events.recv() => self.show(&event),
+                Some(event) = next_event(&mut self.events) => self.show(&event),
                 report = &mut turns => break Some(report?),
                 () = expired(deadline) => break None,
                 _ = tick.tick() => {
@@ -235,7 +239,7 @@ impl Run<'_> {
         if report.is_none() {
             close_log(agent, ending.map_or(AbortCause::Disposed, Ending::cause)).await;
         }
-        while let Ok(event) = self.events.try_recv() {
+        while let Some(event) = self.events.as_mut().and_then(|events| events.try_recv().ok()) {
             self.show(&event);
         }
         Ok((report, ending))
@@ -252,6 +256,13 @@ impl Run<'_> {
             }
         }
         self.progress.event(self.agent, event);
+    }
+}
+
+async fn next_event(events: &mut Option<UnboundedReceiver<Arc<Event>>>) -> Option<Arc<Event>> {
+    match events {
+        Some(events) => events.recv().await,
+        None => std::future::pending().await,
     }
 }
 

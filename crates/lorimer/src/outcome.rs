@@ -14,7 +14,7 @@ use crate::signals::Ending;
 use crate::surface::short_id;
 
 /// How a run tells what it came to.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Manner {
     /// Problems come with the next step, and an exit code says which kind they are.
     Lorimer {

@@ -24,7 +24,8 @@ pub fn estimate_header_tokens(system: Option<&str>, tools: &[ToolSpec]) -> u64 {
 
 /// Tokens of a piece of text alone.
 pub(crate) fn text_tokens(text: &str) -> u64 {
-    (text.encode_utf16().count() as u64).div_ceil(UNITS_PER_TOKEN)
+    let units = if text.is_ascii() { text.len() } else { text.encode_utf16().count() };
+    (units as u64).div_ceil(UNITS_PER_TOKEN)
 }
 
 fn block_tokens(block: &ContentBlock) -> u64 {

@@ -99,7 +99,7 @@ impl SseDecoder {
                 self.after_cr = false;
                 rest = rest.strip_prefix(b"\n").unwrap_or(rest);
             }
-            let Some(end) = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')) else {
+            let Some(end) = memchr::memchr2(b'\n', b'\r', rest) else {
                 self.check_room(rest.len())?;
                 self.line.extend_from_slice(rest);
                 return Ok(());
@@ -135,7 +135,7 @@ impl SseDecoder {
         if line.is_empty() {
             return self.dispatch(events);
         }
-        let (field, value) = match line.iter().position(|byte| *byte == b':') {
+        let (field, value) = match memchr::memchr(b':', line) {
             Some(colon) => (&line[..colon], &line[colon + 1..]),
             None => (line, &[][..]),
         };

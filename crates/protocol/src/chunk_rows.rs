@@ -8,7 +8,7 @@ use thiserror::Error;
 use crate::event::{Event, EventError};
 
 /// Fewest events that make a packed row.
-const MIN_RUN: usize = 3;
+pub const MIN_PACKED_RUN: usize = 3;
 /// JavaScript's largest safe integer; numbers in a log stay within it.
 const MAX_SAFE: i64 = 9_007_199_254_740_991;
 
@@ -317,6 +317,7 @@ impl Delta {
             || event.source_event_seqs.is_some()
             || event.surface_op.is_some()
             || event.ignorable.is_some()
+            || !event.data.get().contains("-delta\"")
         {
             return None;
         }
@@ -373,10 +374,29 @@ impl Delta {
     }
 }
 
-/// Packs one batch of events into maximal runs; runs shorter than three stay plain events.
+/// Packs one batch of events into maximal runs; runs shorter than [`MIN_PACKED_RUN`] stay plain events.
 ///
 /// Unpacking gives equal events: `pack_rows(e).flat_map(into_events) == e`.
 pub fn pack_rows<'a>(events: impl IntoIterator<Item = &'a Event>) -> Vec<StoredRow> {
+    let rows = pack_borrowed(events).into_iter();
+    rows.map(|row| match row {
+        PackedRow::Event(event) => StoredRow::Event(event.clone()),
+        PackedRow::Chunks(row) => StoredRow::Chunks(row),
+    })
+    .collect()
+}
+
+/// A row of [`pack_borrowed`].
+#[derive(Clone, Debug)]
+pub enum PackedRow<'a> {
+    /// One event.
+    Event(&'a Event),
+    /// Several chunk events.
+    Chunks(Box<ChunkRow>),
+}
+
+/// [`pack_rows`] without copies of the events that stay as they are.
+pub fn pack_borrowed<'a>(events: impl IntoIterator<Item = &'a Event>) -> Vec<PackedRow<'a>> {
     let mut packer = Packer::default();
     for event in events {
         packer.push(event);
@@ -387,7 +407,7 @@ pub fn pack_rows<'a>(events: impl IntoIterator<Item = &'a Event>) -> Vec<StoredR
 
 #[derive(Default)]
 struct Packer<'a> {
-    rows: Vec<StoredRow>,
+    rows: Vec<PackedRow<'a>>,
     run: Option<(ChunkRow, Vec<&'a Event>)>,
 }
 
@@ -395,7 +415,7 @@ impl<'a> Packer<'a> {
     fn push(&mut self, event: &'a Event) {
         let Some(delta) = Delta::of(event) else {
             self.flush();
-            self.rows.push(StoredRow::Event(event.clone()));
+            self.rows.push(PackedRow::Event(event));
             return;
         };
         if let Some((row, events)) = &mut self.run
@@ -410,10 +430,10 @@ impl<'a> Packer<'a> {
 
     fn flush(&mut self) {
         match self.run.take() {
-            Some((row, events)) if events.len() >= MIN_RUN => {
-                self.rows.push(StoredRow::Chunks(Box::new(row)))
+            Some((row, events)) if events.len() >= MIN_PACKED_RUN => {
+                self.rows.push(PackedRow::Chunks(Box::new(row)))
             }
-            Some((_, events)) => self.rows.extend(events.into_iter().cloned().map(StoredRow::Event)),
+            Some((_, events)) => self.rows.extend(events.into_iter().map(PackedRow::Event)),
             None => {}
         }
     }

@@ -151,6 +151,14 @@ impl Draft {
     /// # Panics
     /// Never: payload types hold only JSON values with string keys.
     pub fn new<T: EventData>(data: &T) -> Self {
+        Self::written::<T>(data)
+    }
+
+    /// A draft of a payload of type `T` from data that is written as one.
+    ///
+    /// # Panics
+    /// Never, see [`Draft::new`].
+    pub fn written<T: EventData>(data: &impl Serialize) -> Self {
         let raw = serde_json::value::to_raw_value(data).unwrap_or_else(|_| RawValue::NULL.to_owned());
         Self {
             kind: T::TYPE.to_owned(),

@@ -31,7 +31,9 @@ mod stream;
 mod view;
 
 pub use block::{ContentBlock, ImageBlock, ReasoningBlock, TextBlock, ToolCallBlock, ToolResultBlock};
-pub use chunk_rows::{ChunkRow, ChunkRowError, PackedKind, StoredRow, pack_rows};
+pub use chunk_rows::{
+    ChunkRow, ChunkRowError, MIN_PACKED_RUN, PackedKind, PackedRow, StoredRow, pack_borrowed, pack_rows,
+};
 pub use event::{Draft, Event, EventError, SurfaceOp};
 pub use header::{HeaderError, SESSION_FORMAT_VERSION, SessionHeader};
 pub use ids::{CallId, MessageId, SessionId};

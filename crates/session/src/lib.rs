@@ -32,8 +32,8 @@ mod store;
 
 pub use attachments::Attachments;
 pub use fold::{
-    FoldError, Inbox, Log, PendingCall, ResultParts, Surface, SurfaceNode, SurfaceNodeKind, TurnState,
-    closers,
+    FoldError, Inbox, Log, PendingCall, ResultData, ResultParts, Surface, SurfaceNode, SurfaceNodeKind,
+    TurnState, closers,
 };
 pub use invariants::{Violation, check_invariants};
 pub use journal::{Journal, JournalError, MemoryJournal};

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use lorimer_protocol::{Draft, Event, SessionHeader, SessionId};
+use lorimer_protocol::{AssistantMessage, Draft, Event, SessionHeader, SessionId, ToolResult};
 use thiserror::Error;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use crate::fold::{FoldError, Log};
-use crate::journal::{Journal, JournalError, JournalWriter, MemoryJournal};
+use crate::fold::{FoldError, Log, ResultData};
+use crate::journal::{Flush, Journal, JournalError, JournalWriter, MemoryJournal};
 
 /// A draft that the log refuses.
 #[derive(Debug, Error)]
@@ -75,7 +75,17 @@ impl Session {
     /// # Errors
     /// When the event does not fit the log, which is then unchanged.
     pub fn append(&self, draft: Draft) -> Result<u64, AppendError> {
-        self.append_to(&mut self.state(), draft)
+        self.append_to(&mut self.state(), draft, Log::apply)
+    }
+
+    /// Appends the result of the call at `call_seq` to the surface, and returns the result's seq.
+    ///
+    /// # Errors
+    /// See [`Session::append`].
+    pub fn append_result(&self, data: ResultData, call_seq: u64) -> Result<u64, AppendError> {
+        let draft = Draft::written::<ToolResult>(&data).citing(vec![call_seq]).on_surface();
+        // What was just written need not be read.
+        self.append_to(&mut self.state(), draft, |log, event| log.apply_result(event, data))
     }
 
     /// Appends what `make` makes of the fold, with nothing appended in between. `None` appends nothing. Do not call
@@ -89,14 +99,28 @@ impl Session {
     ) -> Result<Option<R>, AppendError> {
         let mut state = self.state();
         match make(&state.log) {
-            Some((draft, made)) => self.append_to(&mut state, draft).map(|_| Some(made)),
+            Some((draft, made)) => self.append_to(&mut state, draft, Log::apply).map(|_| Some(made)),
             None => Ok(None),
         }
     }
 
-    fn append_to(&self, state: &mut State, draft: Draft) -> Result<u64, AppendError> {
+    /// Appends a reply that was streamed as the chunks at `chunk_seqs` to the surface, and returns its seq.
+    ///
+    /// # Errors
+    /// See [`Session::append`].
+    pub fn append_reply(&self, data: AssistantMessage, chunk_seqs: Vec<u64>) -> Result<u64, AppendError> {
+        let draft = Draft::new(&data).citing(chunk_seqs).on_surface();
+        self.append_to(&mut self.state(), draft, |log, event| log.apply_reply(event, data))
+    }
+
+    fn append_to(
+        &self,
+        state: &mut State,
+        draft: Draft,
+        apply: impl FnOnce(&mut Log, &Event) -> Result<(), FoldError>,
+    ) -> Result<u64, AppendError> {
         let event = draft.into_event(state.log.next_seq(), now_ms());
-        state.log.apply(&event).map_err(|source| AppendError { session: self.id.clone(), source })?;
+        apply(&mut state.log, &event).map_err(|source| AppendError { session: self.id.clone(), source })?;
         let seq = event.seq;
         let event = Arc::new(event);
         state.journal.append(Arc::clone(&event));
@@ -109,7 +133,12 @@ impl Session {
     /// # Errors
     /// When it could not be written; the events are kept for the next flush.
     pub async fn flush(&self) -> Result<(), JournalError> {
-        let done = self.state().journal.flush();
+        // The journal is not written under the session's lock: others go on appending.
+        let flusher = self.state().journal.flusher();
+        let done = match flusher.flush() {
+            Flush::Done(result) => return result,
+            Flush::Waits(done) => done,
+        };
         done.await.unwrap_or_else(|_| {
             Err(JournalError {
                 path: self.directory.clone().unwrap_or_default(),

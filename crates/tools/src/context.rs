@@ -31,6 +31,8 @@ pub struct ToolContext {
     pub cwd: PathBuf,
     /// Fires when the call is to end early.
     pub cancel: CancellationToken,
+    /// Whether anybody looks at the canonical value of the result.
+    pub wants_value: bool,
     deferred: Mutex<Vec<Message>>,
     concludes_turn: AtomicBool,
     approved: AtomicBool,
@@ -58,6 +60,7 @@ impl ToolContext {
             workspace: workspace.to_owned(),
             cwd: changed.unwrap_or_else(|| workspace.to_owned()),
             cancel,
+            wants_value: true,
             deferred: Mutex::new(Vec::new()),
             concludes_turn: AtomicBool::new(false),
             approved: AtomicBool::new(false),

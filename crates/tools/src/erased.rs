@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::context::ToolContext;
+use crate::meta::Meta;
 use crate::outcome::ToolError;
 use crate::schema::schema_of;
 use crate::tool::{Concurrency, DurableResult, PromptSection, Tool};
@@ -17,12 +18,12 @@ use crate::tool::{Concurrency, DurableResult, PromptSection, Tool};
 /// What a body produced: the canonical value and its projections.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Produced {
-    /// The canonical value.
-    pub value: Value,
+    /// The canonical value, when the call wants it.
+    pub value: Option<Value>,
     /// What the model is shown.
     pub content: Vec<ContentBlock>,
     /// What is stored for the card.
-    pub meta: Option<Value>,
+    pub meta: Option<Meta>,
 }
 
 /// A [`Tool`] whose argument and output types are hidden. Every tool becomes one when it is registered.
@@ -76,8 +77,9 @@ impl<T: Tool> Erased<T> {
         })
     }
 
-    fn produced(&self, args: &T::Args, output: &T::Output) -> Result<Produced, ToolError> {
-        let value = serde_json::to_value(output).map_err(|why| self.invalid_output(&why.to_string()))?;
+    fn produced(&self, args: &T::Args, output: &T::Output, wants_value: bool) -> Result<Produced, ToolError> {
+        let value = wants_value.then(|| serde_json::to_value(output)).transpose();
+        let value = value.map_err(|why| self.invalid_output(&why.to_string()))?;
         let projected = std::panic::catch_unwind(AssertUnwindSafe(|| {
             (self.tool.render(args, output), self.tool.presentation_meta(args, output))
         }));
@@ -141,14 +143,14 @@ impl<T: Tool> ErasedTool for Erased<T> {
                 .catch_unwind()
                 .await
                 .unwrap_or_else(|panic| Err(panicked(self.tool.name(), panic.as_ref())))?;
-            self.produced(&args, &output)
+            self.produced(&args, &output, context.wants_value)
         })
     }
 
     fn project(&self, arguments: &Value, value: Value) -> Result<Produced, ToolError> {
         let args = self.args(arguments)?;
         let output: T::Output = from_value(&value).map_err(|why| self.invalid_output(&why))?;
-        self.produced(&args, &output)
+        self.produced(&args, &output, true)
     }
 
     fn present_call(&self, arguments: &Value) -> Option<CallView> {

@@ -56,6 +56,7 @@
 mod approval;
 mod context;
 mod erased;
+mod meta;
 mod outcome;
 mod pipeline;
 mod policies;
@@ -68,6 +69,7 @@ mod validate;
 
 pub use context::ToolContext;
 pub use erased::{ErasedTool, Produced};
+pub use meta::Meta;
 pub use outcome::{Outcome, ToolError};
 pub use pipeline::{CallRequest, Pipeline, PipelineBuilder};
 pub use policies::{RepeatReminder, SpillPolicy};

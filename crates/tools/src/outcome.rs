@@ -4,6 +4,8 @@ use lorimer_protocol::{ContentBlock, ErrorInfo, Message};
 use serde_json::Value;
 use thiserror::Error;
 
+use crate::meta::Meta;
+
 /// A failed call. The model reads `Error: <message>`.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{message}")]
@@ -56,8 +58,8 @@ pub struct Outcome {
     /// Name and code of a typed failure.
     pub error: Option<ErrorInfo>,
     /// What is stored for the card.
-    pub meta: Option<Value>,
-    /// The canonical value of a success that no policy replaced by content.
+    pub meta: Option<Meta>,
+    /// The canonical value of a success that no policy replaced by content, when values are kept.
     pub value: Option<Value>,
     /// Messages for the model's next step, in order.
     pub contexts: Vec<Message>,

@@ -39,6 +39,7 @@ pub struct Pipeline {
     observers: Vec<Arc<dyn Observer>>,
     approver: Option<Arc<dyn Approver>>,
     cwd: PathBuf,
+    keeps_values: bool,
 }
 
 /// Puts a [`Pipeline`] together.
@@ -54,6 +55,7 @@ impl PipelineBuilder {
             observers: Vec::new(),
             approver: None,
             cwd,
+            keeps_values: true,
         })
     }
 
@@ -85,9 +87,35 @@ impl PipelineBuilder {
         self
     }
 
+    /// Leaves out the canonical values of direct calls: for a pipeline whose policies and observers do not look at
+    /// them.
+    #[must_use]
+    pub fn without_values(mut self) -> Self {
+        self.0.keeps_values = false;
+        self
+    }
+
     /// The finished pipeline.
     pub fn build(self) -> Pipeline {
         self.0
+    }
+}
+
+/// A call whose arguments were looked at.
+pub(crate) struct Checked {
+    tool: Option<Arc<dyn ErasedTool>>,
+    arguments: Value,
+    /// Why it cannot run.
+    invalid: Option<ToolError>,
+}
+
+impl Checked {
+    /// See [`Pipeline::concurrency`].
+    pub fn concurrency(&self) -> Concurrency {
+        match &self.tool {
+            Some(tool) if self.invalid.is_none() => tool.concurrency(&self.arguments),
+            _ => Concurrency::Exclusive,
+        }
     }
 }
 
@@ -122,33 +150,12 @@ impl Pipeline {
 
     /// Whether a call may overlap with its neighbours. Unknown tools and bad arguments are exclusive.
     pub fn concurrency(&self, agent_id: &str, request: &CallRequest) -> Concurrency {
-        let Some(tool) = self.registry.find(agent_id, &request.name) else {
-            return Concurrency::Exclusive;
-        };
-        let check = check_arguments(tool.parameters(), parse_arguments(&request.arguments));
-        if check.violations.is_empty() { tool.concurrency(&check.arguments) } else { Concurrency::Exclusive }
+        self.check(agent_id, request).concurrency()
     }
 
-    /// Runs one call from end to end.
-    pub async fn call(
-        &self,
-        request: &CallRequest,
-        session: Arc<Session>,
-        cancel: CancellationToken,
-    ) -> Outcome {
-        let prepared = self.prepare(request, session, cancel).await;
-        let ran = self.run(prepared).await;
-        self.finish(ran).await
-    }
-
-    /// Everything before the body. Bodies may overlap; this part runs in model order.
-    pub(crate) async fn prepare(
-        &self,
-        request: &CallRequest,
-        session: Arc<Session>,
-        cancel: CancellationToken,
-    ) -> Prepared {
-        let tool = self.registry.find(session.id().as_str(), &request.name);
+    /// The call's tool, and its arguments as the tool takes them.
+    pub(crate) fn check(&self, agent_id: &str, request: &CallRequest) -> Checked {
+        let tool = self.registry.find(agent_id, &request.name);
         let parsed = parse_arguments(&request.arguments);
         let (arguments, invalid) = match &tool {
             Some(tool) => {
@@ -158,7 +165,32 @@ impl Pipeline {
             }
             None => (parsed, Some(ToolError::unknown_tool(&request.name))),
         };
-        let context = Arc::new(ToolContext::new(
+        Checked { tool, arguments, invalid }
+    }
+
+    /// Runs one call from end to end.
+    pub async fn call(
+        &self,
+        request: &CallRequest,
+        session: Arc<Session>,
+        cancel: CancellationToken,
+    ) -> Outcome {
+        let checked = self.check(session.id().as_str(), request);
+        let prepared = self.prepare(request, checked, session, cancel).await;
+        let ran = self.run(prepared).await;
+        self.finish(ran).await
+    }
+
+    /// Everything before the body. Bodies may overlap; this part runs in model order.
+    pub(crate) async fn prepare(
+        &self,
+        request: &CallRequest,
+        checked: Checked,
+        session: Arc<Session>,
+        cancel: CancellationToken,
+    ) -> Prepared {
+        let Checked { tool, arguments, invalid } = checked;
+        let mut context = ToolContext::new(
             request.call_id.clone(),
             &request.name,
             arguments,
@@ -166,7 +198,9 @@ impl Pipeline {
             &self.cwd,
             // A time limit ends this call alone.
             cancel.child_token(),
-        ));
+        );
+        context.wants_value = self.keeps_values;
+        let context = Arc::new(context);
         let decided = if context.cancel.is_cancelled() {
             Some(Decided::Final(ToolError::aborted_before_dispatch()))
         } else if let Some(error) = invalid {
@@ -277,7 +311,7 @@ impl Pipeline {
                 is_error: false,
                 error: None,
                 meta: produced.meta.filter(|_| context.parent.is_none()),
-                value: Some(produced.value),
+                value: produced.value,
                 contexts: Vec::new(),
                 concludes_turn: context.concludes_turn(),
             },
@@ -353,7 +387,7 @@ fn replace_value(outcome: &mut Outcome, value: Value, tool: Option<&dyn ErasedTo
         Ok(produced) => {
             outcome.content = produced.content;
             outcome.meta = produced.meta;
-            outcome.value = Some(produced.value);
+            outcome.value = produced.value;
         }
         Err(error) => {
             *outcome = Outcome { contexts: std::mem::take(&mut outcome.contexts), ..Outcome::failed(&error) }

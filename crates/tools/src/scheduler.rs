@@ -7,14 +7,15 @@ use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use lorimer_protocol::{
-    CallId, ContentBlock, Draft, Extra, Message, Role, Source, ToolCall, ToolResult, ToolResultBlock,
+    CallId, ContentBlock, Draft, Extra, Message, Role, Source, ToolCall, ToolResultBlock,
 };
-use lorimer_session::{AppendError, JournalError, Session};
+use lorimer_session::{AppendError, JournalError, ResultData, Session};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
+use crate::meta::Meta;
 use crate::outcome::{Outcome, ToolError};
-use crate::pipeline::{CallRequest, Pipeline, Prepared, Ran, contained};
+use crate::pipeline::{CallRequest, Checked, Pipeline, Prepared, Ran, contained};
 use crate::tool::Concurrency;
 
 /// The open turn and step.
@@ -100,9 +101,8 @@ impl<'a> Scheduler<'a> {
             if self.cancel.is_cancelled() {
                 break;
             }
-            let parallel = self.concurrency(first) == Concurrency::Parallel;
-            let width = if parallel { self.max_parallel_tool_calls.max(1) } else { 1 };
-            self.run_group(&mut waiting, parallel, width, &mut end).await?;
+            let checked = self.check(first);
+            self.run_group(&mut waiting, checked, &mut end).await?;
         }
         for call in waiting {
             self.refuse_unstarted(&call)?;
@@ -110,31 +110,35 @@ impl<'a> Scheduler<'a> {
         Ok(end)
     }
 
-    fn concurrency(&self, call: &CallRequest) -> Concurrency {
-        self.pipeline.concurrency(self.session.id().as_str(), call)
+    fn check(&self, call: &CallRequest) -> Checked {
+        self.pipeline.check(self.session.id().as_str(), call)
     }
 
-    /// A rolling pool over the calls at the front, until one that is not parallel.
+    /// A rolling pool over the calls at the front, of which the first is checked, until one that is not parallel.
     async fn run_group(
         &self,
         waiting: &mut VecDeque<CallRequest>,
-        parallel: bool,
-        width: usize,
+        first: Checked,
         end: &mut BatchEnd,
     ) -> Result<(), SchedulerError> {
+        let parallel = first.concurrency() == Concurrency::Parallel;
+        let width = if parallel { self.max_parallel_tool_calls.max(1) } else { 1 };
+        let mut first = Some(first);
         let mut pool =
             Pool { slots: Vec::new(), bodies: FuturesUnordered::new(), committed: 0, failed: None };
         let mut open = true;
         loop {
             while open && pool.failed.is_none() && pool.bodies.len() < width && !self.cancel.is_cancelled() {
-                let fits = |call: &&CallRequest| {
-                    pool.slots.is_empty() || (parallel && self.concurrency(call) == Concurrency::Parallel)
+                let Some(front) = waiting.front() else {
+                    break;
                 };
-                if waiting.front().filter(fits).is_none() {
+                let is_first = first.is_some();
+                let checked = first.take().unwrap_or_else(|| self.check(front));
+                if !is_first && checked.concurrency() != Concurrency::Parallel {
                     break;
                 }
                 if let Some(call) = waiting.pop_front() {
-                    self.start_beside(&call, &mut pool).await?;
+                    self.start_beside(&call, checked, &mut pool).await?;
                 }
                 open = parallel;
             }
@@ -147,11 +151,17 @@ impl<'a> Scheduler<'a> {
     }
 
     /// Starts a call while the bodies before it go on: a question to a person holds up nobody else.
-    async fn start_beside(&self, call: &CallRequest, pool: &mut Pool<'a>) -> Result<(), AppendError> {
+    async fn start_beside(
+        &self,
+        call: &CallRequest,
+        checked: Checked,
+        pool: &mut Pool<'a>,
+    ) -> Result<(), AppendError> {
         let call_seq = self.log_call(call)?;
         let at = pool.slots.len();
         pool.slots.push(Slot { call_id: call.call_id.clone(), call_seq, ran: None });
-        let preparing = contained(self.pipeline.prepare(call, Arc::clone(self.session), self.cancel.clone()));
+        let preparing =
+            contained(self.pipeline.prepare(call, checked, Arc::clone(self.session), self.cancel.clone()));
         futures_util::pin_mut!(preparing);
         let prepared = loop {
             tokio::select! {
@@ -231,8 +241,9 @@ impl<'a> Scheduler<'a> {
             extra: Extra::new(),
         };
         let StepPlace { turn, step } = self.place;
-        let result = ToolResult { turn, step, message, error: outcome.error, meta: outcome.meta };
-        self.session.append(Draft::new(&result).citing(vec![call_seq]).on_surface())?;
+        let meta = outcome.meta.map(Meta::into_text);
+        let result = ResultData { turn, step, message, error: outcome.error, meta };
+        self.session.append_result(result, call_seq)?;
         Ok(())
     }
 

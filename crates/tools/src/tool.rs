@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::context::ToolContext;
+use crate::meta::Meta;
 use crate::outcome::ToolError;
 
 /// Whether a call may overlap with its neighbours.
@@ -84,7 +85,7 @@ pub trait Tool: Send + Sync + 'static {
     fn render(&self, args: &Self::Args, output: &Self::Output) -> Vec<ContentBlock>;
 
     /// What is stored beside the result for its card. Kept only for calls that a model made directly.
-    fn presentation_meta(&self, _args: &Self::Args, _output: &Self::Output) -> Option<Value> {
+    fn presentation_meta(&self, _args: &Self::Args, _output: &Self::Output) -> Option<Meta> {
         None
     }
 

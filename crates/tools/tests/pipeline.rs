@@ -12,9 +12,9 @@ use lorimer_protocol::{
 };
 use lorimer_session::{Session, check_invariants};
 use lorimer_tools::{
-    ApprovalAnswer, ApprovalRequest, Approver, CallRequest, Concurrency, Guard, Next, Outcome, Pipeline,
-    PipelineBuilder, Policy, Produced, Registry, RegistryError, RepeatReminder, Restriction, Review,
-    Scheduler, StepPlace, Tool, ToolContext, ToolError, Verdict,
+    ApprovalAnswer, ApprovalRequest, Approver, CallRequest, Concurrency, Guard, Meta, Next, Outcome,
+    Pipeline, PipelineBuilder, Policy, Produced, Registry, RegistryError, RepeatReminder, Restriction,
+    Review, Scheduler, StepPlace, Tool, ToolContext, ToolError, Verdict,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -119,8 +119,8 @@ impl Tool for Probe {
         assert_ne!(output.said, "render-panic", "render panicked");
         vec![ContentBlock::text(format!("did {}", output.said))]
     }
-    fn presentation_meta(&self, _args: &ProbeArgs, output: &ProbeOutput) -> Option<Value> {
-        Some(json!({"said": output.said}))
+    fn presentation_meta(&self, _args: &ProbeArgs, output: &ProbeOutput) -> Option<Meta> {
+        Some(json!({"said": output.said}).into())
     }
 }
 
@@ -160,7 +160,10 @@ async fn a_call_gives_content_value_and_meta() {
     let pipeline = builder(&[Probe::new("probe", Concurrency::Exclusive)]).build();
     let outcome = call(&pipeline, "probe", r#"{"act":"x","unknown":1}"#).await;
     assert_eq!(text(&outcome), "did x");
-    assert_eq!((outcome.value, outcome.meta), (Some(json!({"said": "x"})), Some(json!({"said": "x"}))));
+    assert_eq!(
+        (outcome.value, outcome.meta),
+        (Some(json!({"said": "x"})), Some(json!({"said": "x"}).into()))
+    );
 }
 
 #[tokio::test]
@@ -374,7 +377,7 @@ async fn reviews_replace_block_and_add() {
     assert_eq!((text(&outcome).as_str(), outcome.is_error), ("other", false));
     let outcome =
         call(&reviewed(Review::ReplaceValue(json!({"said": "y"}))), "probe", r#"{"act":"x"}"#).await;
-    assert_eq!((text(&outcome).as_str(), outcome.meta), ("did y", Some(json!({"said": "y"}))));
+    assert_eq!((text(&outcome).as_str(), outcome.meta), ("did y", Some(json!({"said": "y"}).into())));
     let outcome = call(&reviewed(Review::ReplaceValue(json!({"odd": 1}))), "probe", r#"{"act":"x"}"#).await;
     assert_eq!(code(&outcome), Some("INVALID_TOOL_OUTPUT"));
     let outcome =

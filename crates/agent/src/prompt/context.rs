@@ -3,10 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use lorimer_protocol::{Message, PermissionMode, Source};
-use lorimer_session::{Log, Session};
+use lorimer_session::{Log, Session, SurfaceNodeKind};
 use serde_json::json;
 
-use super::git::{GitState, git_state};
+use super::git::{GitState, git_state, git_state_in};
+use super::local_time::local_date;
+use super::own_folders::OwnFolders;
 use crate::options::AgentOptions;
 
 /// The source under which DSH's clients know these messages.
@@ -19,9 +21,13 @@ struct Section {
 }
 
 /// A snapshot of the runtime context, when it differs from the last one that the model can still see.
-pub(crate) fn snapshot_message(session: &Session, options: &AgentOptions) -> Option<Message> {
+pub(crate) fn snapshot_message(
+    session: &Session,
+    options: &AgentOptions,
+    own: &mut OwnFolders<'_>,
+) -> Option<Message> {
     let moved = session.with_log(|log| log.working_directory().map(PathBuf::from));
-    let sections = sections(options, moved.as_deref());
+    let sections = sections(options, moved.as_deref(), own);
     let texts: Vec<&str> = sections.iter().map(|section| section.text.as_str()).collect();
     let text = format!("{HEADING}\n\n{}", texts.join("\n\n"));
     let told = session.with_log(|log| last_snapshot(log).is_some_and(|message| message.text() == text));
@@ -38,15 +44,17 @@ pub(crate) fn snapshot_message(session: &Session, options: &AgentOptions) -> Opt
 }
 
 fn last_snapshot(log: &Log) -> Option<&Message> {
-    log.surface().nodes().iter().rev().map(|node| node.message.as_ref()).find(|message| {
+    let said = log.surface().nodes().iter().rev().filter(|node| node.kind == SurfaceNodeKind::User);
+    said.map(|node| node.message.as_ref()).find(|message| {
         matches!(&message.source, Source::Plugin { plugin, extra }
             if plugin == PLUGIN && extra.get("form").is_some_and(|form| form == "snapshot"))
     })
 }
 
-fn sections(options: &AgentOptions, moved: Option<&Path>) -> Vec<Section> {
+fn sections(options: &AgentOptions, moved: Option<&Path>, own: &mut OwnFolders<'_>) -> Vec<Section> {
     let mut sections = vec![Section { name: "environment", text: environment() }];
-    if let Some(directory) = moved.filter(|directory| *directory != options.cwd) {
+    let moved = moved.filter(|directory| *directory != options.cwd);
+    if let Some(directory) = moved {
         let text = format!(
             "The working directory is now {}: relative paths and commands start there. The workspace, which the \
              permission mode speaks of, is still {}.",
@@ -55,7 +63,8 @@ fn sections(options: &AgentOptions, moved: Option<&Path>) -> Vec<Section> {
         );
         sections.push(Section { name: "working-directory", text });
     }
-    if let Some(state) = git_state(moved.unwrap_or(&options.cwd)) {
+    let state = moved.map_or_else(|| git_state_in(own), git_state);
+    if let Some(state) = state {
         sections.push(Section { name: "git", text: git_text(&state) });
     }
     sections.push(Section { name: "sandbox:policy", text: permission_text(options) });
@@ -64,7 +73,7 @@ fn sections(options: &AgentOptions, moved: Option<&Path>) -> Vec<Section> {
 
 fn environment() -> String {
     let shell = std::env::var("SHELL").unwrap_or_else(|_| "unknown".to_owned());
-    let today = jiff::ZonedDateTime::now().date();
+    let today = local_date();
     format!(
         "System: {} ({}). The user's shell: {shell}. Today's date: {today}.",
         std::env::consts::OS,

@@ -5,8 +5,9 @@
 
 use std::fs;
 use std::io::Read;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use super::own_folders::{DOT_GIT, OwnFolders};
 
 /// Longest file of a git directory that is read, in bytes.
 const MAX_GIT_FILE_BYTES: u64 = 4096;
@@ -27,23 +28,24 @@ pub struct GitState {
 /// The state of the work tree that holds `directory`; `None` outside of one. A folder that belongs to another person
 /// is no work tree of ours.
 pub fn git_state(directory: &Path) -> Option<GitState> {
-    let root = own_ancestors(directory).find(|ancestor| ancestor.join(".git").exists())?;
-    let git_dir = git_directory(&root.join(".git"))?;
+    git_state_in(&mut OwnFolders::above(directory))
+}
+
+/// The state of the work tree that one of these folders is the root of.
+pub(super) fn git_state_in(folders: &mut OwnFolders<'_>) -> Option<GitState> {
+    let mut at = 0;
+    let root = loop {
+        let folder = folders.get(at)?;
+        if folders.holds(at, DOT_GIT).unwrap_or(false) {
+            break folder;
+        }
+        at += 1;
+    };
+    let git_dir = git_directory(&root.join(DOT_GIT))?;
     let head = read_small(&git_dir.join("HEAD"))?;
     let branch = head.strip_prefix("ref: refs/heads/").filter(|name| is_branch_name(name)).map(str::to_owned);
     let detached_at = is_object_id(&head).then(|| head[..12].to_owned());
     Some(GitState { root: root.to_owned(), branch, detached_at, operation: operation(&git_dir) })
-}
-
-/// The folder and its ancestors, up to the first one that somebody else could have put there.
-pub(super) fn own_ancestors(directory: &Path) -> impl Iterator<Item = &Path> {
-    let own = fs::metadata(directory).map(|metadata| metadata.uid()).ok();
-    directory.ancestors().take_while(move |ancestor| {
-        fs::metadata(ancestor).is_ok_and(|metadata| {
-            let shared = metadata.mode() & 0o002 != 0;
-            (Some(metadata.uid()) == own || metadata.uid() == 0) && (*ancestor == directory || !shared)
-        })
-    })
 }
 
 /// What git allows in a branch's name, as far as it matters for a prompt.

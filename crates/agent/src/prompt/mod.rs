@@ -3,10 +3,13 @@
 mod context;
 mod git;
 mod instructions;
+mod local_time;
+mod own_folders;
 mod system;
 
 pub(crate) use context::snapshot_message;
 pub use git::{GitState, git_state};
 pub use instructions::InstructionOptions;
 pub(crate) use instructions::Instructions;
+pub(crate) use own_folders::OwnFolders;
 pub(crate) use system::system_prompt;

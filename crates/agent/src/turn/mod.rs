@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::{Agent, AgentError, TurnReport};
 use crate::inbox;
-use crate::prompt::{Instructions, snapshot_message};
+use crate::prompt::{Instructions, OwnFolders, snapshot_message};
 use crate::title::fallback_title;
 
 /// What a step means for its turn.
@@ -111,10 +111,12 @@ impl TurnRun<'_> {
             let seq = session.append(Draft::new(&message).on_surface())?;
             first_user = first_user.or(text.map(|text| (seq, text)));
         }
-        if let Some(message) = self.instructions.next_message(session, &options.instructions, &options.cwd) {
+        let mut own = OwnFolders::above(&options.cwd);
+        let told = self.instructions.next_message(session, &options.instructions, &options.cwd, &mut own);
+        if let Some(message) = told {
             session.append(Draft::new(&message).on_surface())?;
         }
-        if let Some(message) = snapshot_message(session, options) {
+        if let Some(message) = snapshot_message(session, options, &mut own) {
             session.append(Draft::new(&message).on_surface())?;
         }
         if let Some((seq, text)) = first_user

@@ -217,13 +217,18 @@ impl TurnRun<'_> {
             agent.session.append(Draft::new(&RequestHeaderEvent { header, reason }))?;
             agent.header_logged.store(true, Ordering::Relaxed);
         }
-        let context = RequestContext {
-            provider: agent.provider.id().to_owned(),
-            model: agent.model.id.clone(),
-            context_window: agent.model.context_window,
+        let (provider, model) = (agent.provider.id(), &agent.model);
+        let stands = |context: &RequestContext| {
+            context.provider == provider
+                && context.model == model.id
+                && context.context_window == model.context_window
         };
-        if agent.session.with_log(|log| log.request_context() != Some(&context)) {
-            agent.session.append(Draft::new(&context))?;
+        if !agent.session.with_log(|log| log.request_context().is_some_and(stands)) {
+            agent.session.append(Draft::new(&RequestContext {
+                provider: provider.to_owned(),
+                model: model.id.clone(),
+                context_window: model.context_window,
+            }))?;
         }
         Ok(())
     }

@@ -48,10 +48,11 @@ pub(super) fn log_reply(
     attempt: &Attempt,
     interrupted: bool,
 ) -> Result<(), AppendError> {
-    let config = agent.session.with_log(|log| log.request_header().map(|header| header.config.clone()));
-    let config = config.unwrap_or_default();
-    let source =
-        Source::Model { provider: config.provider, model: config.model, replay_state, extra: Extra::new() };
+    let (provider, model) = agent.session.with_log(|log| {
+        let config = log.request_header().map(|header| &header.config);
+        config.map(|config| (config.provider.clone(), config.model.clone())).unwrap_or_default()
+    });
+    let source = Source::Model { provider, model, replay_state, extra: Extra::new() };
     let message = Message {
         id: uuid::Uuid::new_v4().to_string().into(),
         role: Role::Assistant,
@@ -66,6 +67,6 @@ pub(super) fn log_reply(
         usage: attempt.reply.usage,
         interrupted: interrupted.then_some(true),
     };
-    agent.session.append(Draft::new(&event).citing(attempt.chunk_seqs.clone()).on_surface())?;
+    agent.session.append_reply(event, attempt.chunk_seqs.clone())?;
     Ok(())
 }

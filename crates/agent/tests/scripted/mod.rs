@@ -10,10 +10,10 @@ use lorimer_protocol::{
     TokenUsage,
 };
 use lorimer_session::Log;
-use lorimer_tools::{Registry, Tool, ToolContext, ToolError};
+use lorimer_tools::{Meta, Registry, Tool, ToolContext, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -213,8 +213,8 @@ impl Tool for Echo {
     fn render(&self, _args: &EchoArgs, output: &EchoOutput) -> Vec<ContentBlock> {
         vec![ContentBlock::text(&output.text)]
     }
-    fn presentation_meta(&self, _args: &EchoArgs, _output: &EchoOutput) -> Option<Value> {
-        Some(json!({"kept": true}))
+    fn presentation_meta(&self, _args: &EchoArgs, _output: &EchoOutput) -> Option<Meta> {
+        Some(json!({"kept": true}).into())
     }
 }
 

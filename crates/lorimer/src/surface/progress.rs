@@ -42,6 +42,11 @@ impl Progress {
         Self { shown, started: HashMap::new(), announced: HashSet::new(), waiting: None }
     }
 
+    /// Whether anybody watches.
+    pub fn is_shown(&self) -> bool {
+        self.shown
+    }
+
     /// Shows what an event means for a person.
     pub fn event(&mut self, agent: &Agent, event: &Event) {
         if !self.shown {

@@ -117,7 +117,7 @@ mod tests {
         config: &ChatConfig,
         conversation: &mut Conversation,
     ) -> Result<Vec<u8>, ModelError> {
-        conversation.body::<Chat>(request, config)
+        conversation.body::<Chat>(request, config).map(Vec::from)
     }
 
     fn wire(request: &ModelRequest) -> Value {

@@ -6,11 +6,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bytes::{Bytes, BytesMut};
 use lorimer_protocol::{Message, Role, ToolSpec};
 use serde_json::Result;
 
 use super::{CacheMark, Protocol, ProviderConfig};
 use crate::{Attachment, ModelError, ModelRequest};
+
+/// What every body begins with.
+const BODY_HEAD: &[u8] = b"{\"messages\":[";
+/// Room for what is in a body between messages, tools and settings.
+const NAMES_BYTES: usize = 64;
 
 /// The written part of a conversation.
 #[derive(Debug, Default)]
@@ -26,6 +32,10 @@ pub struct Conversation {
     last_group: Option<(usize, usize)>,
     /// Where in `json` the messages end that are not the model's own.
     ends: Vec<usize>,
+    /// The last body, whose room and beginning the next one takes over once it is sent.
+    last_body: Bytes,
+    /// How much of `json` the last body begins with.
+    in_last_body: usize,
     tools: Arc<Vec<ToolSpec>>,
     /// The `tools` array; empty when there are none.
     tools_json: Vec<u8>,
@@ -40,7 +50,7 @@ impl Conversation {
         &mut self,
         request: &ModelRequest,
         config: &ProviderConfig,
-    ) -> std::result::Result<Vec<u8>, ModelError> {
+    ) -> std::result::Result<Bytes, ModelError> {
         let settings = P::settings(request, config)?;
         self.join::<P>(request, config, &settings).map_err(|error| config.unwritable(&error))
     }
@@ -51,19 +61,41 @@ impl Conversation {
         request: &ModelRequest,
         config: &ProviderConfig,
         settings: &[u8],
-    ) -> Result<Vec<u8>> {
-        let mut body = b"{\"messages\":[".to_vec();
+    ) -> Result<Bytes> {
         self.extend::<P>(request, config)?;
-        self.push_messages(&mut body, P::CACHE_MARK);
-        body.extend_from_slice(b"],");
         self.take_tools::<P>(request)?;
+        let marks = P::CACHE_MARK.map_or(0, |mark| mark.messages * mark.text.len());
+        let size = self.json.len() + marks + self.tools_json.len() + settings.len() + NAMES_BYTES;
+        let (mut body, begun) = self.begin_body(size);
+        self.push_messages(&mut body, P::CACHE_MARK, begun);
+        body.extend_from_slice(b"],");
         if !self.tools_json.is_empty() {
             body.extend_from_slice(b"\"tools\":");
             body.extend_from_slice(&self.tools_json);
-            body.push(b',');
+            body.extend_from_slice(b",");
         }
         body.extend_from_slice(settings.get(1..).unwrap_or_default());
+        let body = body.freeze();
+        // Marks stand at other places next time.
+        self.in_last_body = if P::CACHE_MARK.is_none() { self.json.len() } else { 0 };
+        self.last_body = body.clone();
         Ok(body)
+    }
+
+    /// A body that begins with as much of `json` as the last one has of it, and how much that is.
+    fn begin_body(&mut self, size: usize) -> (BytesMut, usize) {
+        match std::mem::take(&mut self.last_body).try_into_mut() {
+            Ok(mut body) if self.in_last_body > 0 => {
+                body.truncate(BODY_HEAD.len() + self.in_last_body);
+                body.reserve(size.saturating_sub(self.in_last_body));
+                (body, self.in_last_body)
+            }
+            _ => {
+                let mut body = BytesMut::with_capacity(size);
+                body.extend_from_slice(BODY_HEAD);
+                (body, 0)
+            }
+        }
     }
 
     fn extend<P: Protocol>(&mut self, request: &ModelRequest, config: &ProviderConfig) -> Result<()> {
@@ -82,6 +114,7 @@ impl Conversation {
         } else if let Some((first, start)) = self.last_group.take() {
             self.messages.truncate(first);
             self.json.truncate(start);
+            self.in_last_body = self.in_last_body.min(start);
             self.ends.retain(|end| *end <= start);
         }
         while let Some(rest @ [_, ..]) = request.messages.get(self.messages.len()..) {
@@ -97,9 +130,9 @@ impl Conversation {
         Ok(())
     }
 
-    /// Adds the messages to a body, the last ones marked for the cache.
-    fn push_messages(&self, body: &mut Vec<u8>, mark: Option<CacheMark>) {
-        let mut from = 0;
+    /// Adds the messages to a body that has the first `begun` bytes of them, the last ones marked for the cache.
+    fn push_messages(&self, body: &mut BytesMut, mark: Option<CacheMark>, begun: usize) {
+        let mut from = begun;
         if let Some(CacheMark { messages, text, before_end }) = mark {
             for end in &self.ends[self.ends.len().saturating_sub(messages)..] {
                 let at = end.saturating_sub(before_end);

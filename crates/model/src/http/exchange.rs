@@ -11,6 +11,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::stream;
 use jiff::Timestamp;
 use lorimer_protocol::{Failure, FinishReason, StreamChunk};
@@ -37,7 +38,7 @@ pub(super) struct Exchange<P> {
     pub config: Arc<ProviderConfig>,
     pub client: Arc<LazyClient>,
     pub url: Url,
-    pub body: Vec<u8>,
+    pub body: Bytes,
     pub cancel: CancellationToken,
     pub protocol: PhantomData<P>,
 }

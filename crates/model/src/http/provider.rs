@@ -1,10 +1,11 @@
 //! [`HttpProvider`]: any server that speaks one of the protocols.
 
 use std::marker::PhantomData;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use futures_util::stream;
 use lorimer_protocol::{FinishReason, StreamChunk};
+use reqwest::Url;
 use tokio_util::sync::CancellationToken;
 
 use super::client::{LazyClient, endpoint};
@@ -18,6 +19,8 @@ use crate::{ChunkStream, ModelError, ModelInfo, ModelRequest, Provider};
 pub struct HttpProvider<P> {
     config: Arc<ProviderConfig>,
     client: Arc<LazyClient>,
+    /// Where requests go, or why nowhere; from the settings, which do not change.
+    endpoint: OnceLock<Result<Url, String>>,
     conversation: Mutex<Conversation>,
     protocol: PhantomData<P>,
 }
@@ -28,6 +31,7 @@ impl<P: Protocol> HttpProvider<P> {
         Self {
             config: Arc::new(config),
             client: Arc::default(),
+            endpoint: OnceLock::new(),
             conversation: Mutex::default(),
             protocol: PhantomData,
         }
@@ -60,11 +64,15 @@ impl<P: Protocol> HttpProvider<P> {
         Ok(Exchange {
             config: Arc::clone(&self.config),
             client: Arc::clone(&self.client),
-            url: endpoint::<P>(&self.config.base_url).map_err(|reason| self.unusable(reason))?,
+            url: self.endpoint().as_ref().map_err(|reason| self.unusable(reason.clone()))?.clone(),
             body: conversation.body::<P>(request, &self.config)?,
             cancel,
             protocol: PhantomData,
         })
+    }
+
+    fn endpoint(&self) -> &Result<Url, String> {
+        self.endpoint.get_or_init(|| endpoint::<P>(&self.config.base_url))
     }
 
     fn unusable(&self, reason: String) -> ModelError {
@@ -95,7 +103,7 @@ impl<P: Protocol> Provider for HttpProvider<P> {
             (Some(key), _) if !key.is_usable() => Some(ModelError::InvalidCredential {
                 variable: variable.cloned().unwrap_or_else(|| "the configuration".to_owned()),
             }),
-            _ => endpoint::<P>(&self.config.base_url).err().map(|reason| self.unusable(reason)),
+            _ => self.endpoint().as_ref().err().map(|reason| self.unusable(reason.clone())),
         }
     }
 

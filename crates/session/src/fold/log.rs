@@ -4,17 +4,17 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use lorimer_protocol::{
-    AssistantMessage, ErrorInfo, Event, FsObservation, FsObserved, InboxSpliced, Message, PayloadError,
+    AssistantMessage, Event, EventData, FsObservation, FsObserved, InboxSpliced, Message, PayloadError,
     PermissionMode, RequestContext, RequestHeader, RequestHeaderEvent, Role, SandboxModeEvent, SessionHeader,
-    SessionTitle, Source, StepStart, SurfaceOp, TodoItem, TodoWrite, TokenUsage, ToolCall, ToolSpec, TurnEnd,
-    TurnEndReason, TurnStart, WorkingDirectoryChange, is_known_event_type,
+    SessionTitle, Source, StepStart, SurfaceOp, TodoItem, TodoWrite, TokenUsage, ToolCall, ToolResult,
+    ToolSpec, TurnEnd, TurnEndReason, TurnStart, WorkingDirectoryChange, is_known_event_type,
 };
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use thiserror::Error;
 
 use super::inbox::Inbox;
+use super::made::{Made, ResultData, reply_reads_back_equal};
 use super::surface::{ResultParts, Surface, SurfaceNode, SurfaceNodeKind};
 use super::turn::TurnState;
 use super::usage;
@@ -99,18 +99,6 @@ impl<'a> From<&'a Event> for EventView<'a> {
             ignorable: event.ignorable == Some(true),
         }
     }
-}
-
-/// A `tool/result` whose `meta` stays text: the fold only carries it on.
-#[derive(Deserialize)]
-struct ResultData {
-    turn: u64,
-    step: u64,
-    message: Message,
-    #[serde(default)]
-    error: Option<ErrorInfo>,
-    #[serde(default)]
-    meta: Option<Box<RawValue>>,
 }
 
 impl EventView<'_> {
@@ -275,7 +263,29 @@ impl Log {
         self.apply_view(EventView::from(event))
     }
 
+    /// Adds a `tool/result` whose payload was written from `data`.
+    ///
+    /// # Errors
+    /// See [`Log::apply`].
+    pub fn apply_result(&mut self, event: &Event, data: ResultData) -> Result<(), FoldError> {
+        let made = (event.kind == ToolResult::TYPE && data.reads_back_equal()).then_some(Made::Result(data));
+        self.apply_made(EventView::from(event), made)
+    }
+
+    /// Adds an `assistant/message` whose payload was written from `data`.
+    ///
+    /// # Errors
+    /// See [`Log::apply`].
+    pub fn apply_reply(&mut self, event: &Event, data: AssistantMessage) -> Result<(), FoldError> {
+        let is_plain = event.kind == AssistantMessage::TYPE && reply_reads_back_equal(&data);
+        self.apply_made(EventView::from(event), is_plain.then_some(Made::Reply(data)))
+    }
+
     pub(crate) fn apply_view(&mut self, event: EventView<'_>) -> Result<(), FoldError> {
+        self.apply_made(event, None)
+    }
+
+    fn apply_made(&mut self, event: EventView<'_>, made: Option<Made>) -> Result<(), FoldError> {
         if event.seq != self.next_seq {
             return Err(FoldError::Seq { expected: self.next_seq, got: event.seq });
         }
@@ -287,7 +297,17 @@ impl Log {
             });
         }
         check_surface_metadata(&event)?;
-        self.apply_payload(&event)?;
+        match made {
+            Some(Made::Result(data)) => {
+                debug_assert!(event.parse::<ResultData>().is_ok_and(|read| read.message == data.message));
+                self.tool_result(&event, data)?;
+            }
+            Some(Made::Reply(data)) => {
+                debug_assert!(event.parse::<AssistantMessage>().is_ok_and(|read| read == data));
+                self.assistant_message(&event, data)?;
+            }
+            None => self.apply_payload(&event)?,
+        }
         self.next_seq += 1;
         self.last_time = event.time;
         self.last_kind_is_end_seed = event.kind == "session/end-seed";
@@ -308,8 +328,8 @@ impl Log {
     fn apply_payload(&mut self, event: &EventView<'_>) -> Result<(), FoldError> {
         match event.kind {
             "user/message" => self.user_message(event)?,
-            "assistant/message" => self.assistant_message(event)?,
-            "tool/result" => self.tool_result(event)?,
+            "assistant/message" => self.assistant_message(event, event.parse()?)?,
+            "tool/result" => self.tool_result(event, event.parse()?)?,
             "tool/call" => {
                 let call: ToolCall = event.parse()?;
                 self.turn.call_started(&call.call_id, event.seq);
@@ -350,8 +370,7 @@ impl Log {
         self.put_on_surface(event, SurfaceNodeKind::User, None, message, None).map(drop)
     }
 
-    fn assistant_message(&mut self, event: &EventView<'_>) -> Result<(), FoldError> {
-        let data: AssistantMessage = event.parse()?;
+    fn assistant_message(&mut self, event: &EventView<'_>, data: AssistantMessage) -> Result<(), FoldError> {
         check_message(event, &data.message, Role::Assistant)?;
         if !matches!(data.message.source, Source::Model { .. }) {
             return Err(message_error(event, "must have model source"));
@@ -366,8 +385,7 @@ impl Log {
         Ok(())
     }
 
-    fn tool_result(&mut self, event: &EventView<'_>) -> Result<(), FoldError> {
-        let data: ResultData = event.parse()?;
+    fn tool_result(&mut self, event: &EventView<'_>, data: ResultData) -> Result<(), FoldError> {
         check_message(event, &data.message, Role::User)?;
         let Source::Tool { call_id, .. } = &data.message.source else {
             return Err(message_error(event, "must have tool source"));

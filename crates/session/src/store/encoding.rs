@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use lorimer_protocol::{Event, SessionHeader, StoredRow, pack_rows};
+use lorimer_protocol::{Event, MIN_PACKED_RUN, PackedRow, SessionHeader, pack_borrowed};
 
 /// File name of a plain log.
 const PLAIN_FILE: &str = "session.jsonl";
@@ -11,6 +11,9 @@ const PLAIN_FILE: &str = "session.jsonl";
 const ZSTD_FILE: &str = "session.jsonl.zstd";
 /// Zstandard's effort, 1 to 22; its own default.
 const ZSTD_LEVEL: i32 = 3;
+
+/// About as much as the envelope of an event takes, for room.
+const ENVELOPE_BYTES: usize = 160;
 
 /// How new logs are written. Logs are read in either encoding whatever this says, and go on in their own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,23 +78,28 @@ impl RowEncoder {
 
     /// The bytes of one batch.
     pub fn batch(&self, events: &[Arc<Event>]) -> std::io::Result<Vec<u8>> {
-        let mut lines = Vec::new();
+        let size: usize = events.iter().map(|event| event.data.get().len() + ENVELOPE_BYTES).sum();
+        let mut lines = Vec::with_capacity(size);
         self.lines(&mut lines, events);
         self.frame(lines)
     }
 
     /// Appends the lines of some events, packed when that is wanted.
     pub fn lines(&self, out: &mut Vec<u8>, events: &[Arc<Event>]) {
-        if !self.pack_chunks || !events.iter().any(|event| event.kind == "assistant/chunk") {
-            events.iter().for_each(|event| write_event(out, event));
-            return;
-        }
-        for row in pack_rows(events.iter().map(Arc::as_ref)) {
-            match row {
-                StoredRow::Event(event) => write_event(out, &event),
-                StoredRow::Chunks(chunks) => {
-                    out.extend_from_slice(chunks.to_json().as_bytes());
-                    out.push(b'\n');
+        let is_chunk = |event: &Arc<Event>| event.kind == "assistant/chunk";
+        // Only chunks that follow each other are ever packed, and few of them never are.
+        for run in events.chunk_by(|a, b| is_chunk(a) && is_chunk(b)) {
+            if !self.pack_chunks || run.len() < MIN_PACKED_RUN {
+                run.iter().for_each(|event| write_event(out, event));
+                continue;
+            }
+            for row in pack_borrowed(run.iter().map(Arc::as_ref)) {
+                match row {
+                    PackedRow::Event(event) => write_event(out, event),
+                    PackedRow::Chunks(chunks) => {
+                        out.extend_from_slice(chunks.to_json().as_bytes());
+                        out.push(b'\n');
+                    }
                 }
             }
         }

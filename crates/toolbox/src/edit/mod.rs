@@ -10,10 +10,9 @@ use std::sync::Arc;
 
 use lorimer_protocol::{CallView, ContentBlock, FileDiff, FileLocation, FsObservation, ResultView};
 use lorimer_session::Session;
-use lorimer_tools::{DurableResult, PromptSection, Tool, ToolContext, ToolError};
+use lorimer_tools::{DurableResult, Meta, PromptSection, Tool, ToolContext, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::escalation::WiderMode;
@@ -156,11 +155,12 @@ impl Tool for EditTool {
         })]
     }
 
-    fn presentation_meta(&self, args: &EditArgs, output: &EditValue) -> Option<Value> {
-        Some(match &output.diffs {
+    fn presentation_meta(&self, args: &EditArgs, output: &EditValue) -> Option<Meta> {
+        let meta = match &output.diffs {
             Some(diffs) => meta_of_diffs(diffs),
             None => meta_of_diffs(&self.diffs(&args.file_path, &output.before, &output.after)),
-        })
+        };
+        Some(meta.into())
     }
 
     fn present_call(&self, args: &EditArgs) -> Option<CallView> {

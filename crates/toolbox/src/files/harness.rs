@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use lorimer_protocol::{Draft, Event, FsObserved, PermissionMode, SandboxModeEvent, SessionHeader};
 use lorimer_session::Session;
-use lorimer_tools::{CallRequest, DurableResult, ErasedTool, Outcome, Pipeline, PipelineBuilder, Registry};
+use lorimer_tools::{
+    CallRequest, DurableResult, ErasedTool, Meta, Outcome, Pipeline, PipelineBuilder, Registry,
+};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -98,11 +100,9 @@ impl Desk {
         let request =
             CallRequest { call_id: "c".into(), name: name.to_owned(), arguments: arguments.to_string() };
         let outcome = self.pipeline.call(&request, Arc::clone(&self.session), self.cancel.clone()).await;
-        let durable = DurableResult {
-            content: &outcome.content,
-            is_error: outcome.is_error,
-            meta: outcome.meta.as_ref(),
-        };
+        let meta = outcome.meta.as_ref().map(Meta::to_value);
+        let durable =
+            DurableResult { content: &outcome.content, is_error: outcome.is_error, meta: meta.as_ref() };
         let view = self.tool(name).present_result(&arguments, durable);
         self.ended(&outcome, view.map(|view| serde_json::to_value(view).unwrap()))
     }
@@ -117,7 +117,7 @@ impl Desk {
             text: self.masked(&outcome.plain_text().unwrap()),
             code: outcome.error.as_ref().map(|error| error.code.clone()),
             is_error: outcome.is_error,
-            meta: outcome.meta.as_ref().map(|meta| self.masked_json(meta)),
+            meta: outcome.meta.as_ref().map(|meta| self.masked_json(&meta.to_value())),
             view: view.map(|view| self.masked_json(&view)),
             value: outcome.value.as_ref().map(|value| self.masked_json(value)),
         }

@@ -5,10 +5,11 @@ use std::fmt::Write;
 use lorimer_protocol::{
     CallView, ContentBlock, FileLocation, ReadFileLine, ResultView, ToolCallKind, lang_from_path,
 };
-use lorimer_tools::DurableResult;
-use serde_json::{Map, Value, json};
+use lorimer_tools::{DurableResult, Meta};
+use serde::Serialize;
+use serde_json::Value;
 
-use super::{ReadArgs, ReadValue};
+use super::{ReadArgs, ReadLine, ReadValue};
 
 /// What is between the path line of the envelope and its body.
 const ENVELOPE_HEAD: &str = "<type>file</type>\n<content>\n";
@@ -46,19 +47,27 @@ fn footer(value: &ReadValue, limit: usize) -> String {
     }
 }
 
+/// The stored window as it is written.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct StoredWindow<'a> {
+    path: &'a str,
+    offset: u64,
+    lines: &'a [ReadLine],
+    total_lines: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lang: Option<&'a str>,
+}
+
 /// What is stored for the card.
-pub(crate) fn meta(value: &ReadValue) -> Value {
-    let lines: Vec<Value> =
-        value.lines.iter().map(|line| json!({ "number": line.number, "text": line.text })).collect();
-    let mut meta = Map::new();
-    meta.insert("path".to_owned(), value.path.clone().into());
-    meta.insert("offset".to_owned(), value.offset.into());
-    meta.insert("lines".to_owned(), lines.into());
-    meta.insert("totalLines".to_owned(), value.total_lines.into());
-    if let Some(lang) = lang_from_path(&value.path) {
-        meta.insert("lang".to_owned(), lang.into());
-    }
-    Value::Object(meta)
+pub(crate) fn meta(value: &ReadValue) -> Option<Meta> {
+    Meta::of(&StoredWindow {
+        path: &value.path,
+        offset: value.offset,
+        lines: &value.lines,
+        total_lines: value.total_lines,
+        lang: lang_from_path(&value.path),
+    })
 }
 
 /// The stored window of a read, checked.

@@ -15,17 +15,16 @@ use std::sync::Arc;
 
 use lorimer_protocol::{CallView, ContentBlock, FsObservation, ResultView};
 use lorimer_session::Session;
-use lorimer_tools::{Concurrency, DurableResult, PromptSection, Tool, ToolContext, ToolError};
+use lorimer_tools::{Concurrency, DurableResult, Meta, PromptSection, Tool, ToolContext, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 pub use card::{ReadMeta, read_meta_from_meta};
 
 use crate::files::{
-    FileFacts, FsCode, FsError, FsTarget, check_path, io_text, is_of_this_process, open_regular, record,
-    resolve, run_blocking,
+    FileFacts, FsCode, FsError, FsTarget, Nearby, check_path, io_text, is_of_this_process, open_regular,
+    record, resolve, run_blocking,
 };
 use source::{SourceLimits, each_piece};
 use window::{WindowLimits, WindowScan};
@@ -62,6 +61,7 @@ impl Default for ReadOptions {
 #[derive(Clone, Debug, Default)]
 pub struct ReadTool {
     options: ReadOptions,
+    nearby: Arc<Nearby>,
 }
 
 /// Arguments of `read`.
@@ -101,7 +101,7 @@ pub struct ReadValue {
 impl ReadTool {
     /// A `read` with these limits.
     pub fn new(options: ReadOptions) -> Self {
-        Self { options }
+        Self { options, nearby: Arc::default() }
     }
 
     fn window(&self, args: &ReadArgs) -> Result<WindowLimits, ToolError> {
@@ -174,6 +174,9 @@ impl Tool for ReadTool {
             session: Arc::clone(&context.session),
             cancel: context.cancel.clone(),
         };
+        if self.nearby.holds(&job.cwd, &job.file_path) {
+            return Ok(job.run()?);
+        }
         Ok(run_blocking("read", &context.cancel, move || job.run()).await?)
     }
 
@@ -182,8 +185,8 @@ impl Tool for ReadTool {
         vec![ContentBlock::text(card::rendered(output, limit))]
     }
 
-    fn presentation_meta(&self, _args: &ReadArgs, output: &ReadValue) -> Option<Value> {
-        Some(card::meta(output))
+    fn presentation_meta(&self, _args: &ReadArgs, output: &ReadValue) -> Option<Meta> {
+        card::meta(output)
     }
 
     fn present_call(&self, args: &ReadArgs) -> Option<CallView> {

@@ -6,10 +6,9 @@ use std::time::SystemTime;
 
 use ignore::WalkBuilder;
 use lorimer_protocol::{CallView, ContentBlock, ResultView};
-use lorimer_tools::{DurableResult, PromptSection, Tool, ToolContext, ToolError};
+use lorimer_tools::{DurableResult, Meta, PromptSection, Tool, ToolContext, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::options::SearchOptions;
 use super::place::Place;
@@ -91,9 +90,10 @@ impl Tool for GlobTool {
         vec![ContentBlock::text(glob_text::text(output, &self.options))]
     }
 
-    fn presentation_meta(&self, _args: &GlobArgs, output: &GlobOutput) -> Option<Value> {
+    fn presentation_meta(&self, _args: &GlobArgs, output: &GlobOutput) -> Option<Meta> {
         let page = glob_text::page(output, &self.options);
-        Some(card::paths_meta(&page.paths, output.paths.len(), self.options.search_meta_max_bytes))
+        let meta = card::paths_meta(&page.paths, output.paths.len(), self.options.search_meta_max_bytes);
+        Some(meta.into())
     }
 
     fn present_call(&self, args: &GlobArgs) -> Option<CallView> {

@@ -6,10 +6,9 @@ use std::sync::Arc;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use ignore::{DirEntry, WalkBuilder};
 use lorimer_protocol::{CallView, ContentBlock, ResultView};
-use lorimer_tools::{DurableResult, PromptSection, Tool, ToolContext, ToolError};
+use lorimer_tools::{DurableResult, Meta, PromptSection, Tool, ToolContext, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::file::{self, FoundLine};
 use super::options::SearchOptions;
@@ -102,9 +101,10 @@ impl Tool for GrepTool {
         vec![ContentBlock::text(grep_text::text(output, &self.options))]
     }
 
-    fn presentation_meta(&self, _args: &GrepArgs, output: &GrepOutput) -> Option<Value> {
+    fn presentation_meta(&self, _args: &GrepArgs, output: &GrepOutput) -> Option<Meta> {
         let files = grep_text::files(grep_text::page(output, &self.options), &self.options);
-        Some(card::matches_meta(&files, output.matches.len(), self.options.search_meta_max_bytes))
+        let meta = card::matches_meta(&files, output.matches.len(), self.options.search_meta_max_bytes);
+        Some(meta.into())
     }
 
     fn present_call(&self, args: &GrepArgs) -> Option<CallView> {

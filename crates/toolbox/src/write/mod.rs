@@ -7,10 +7,9 @@ use std::sync::Arc;
 
 use lorimer_protocol::{CallView, ContentBlock, FileDiff, FileLocation, FsObservation, ResultView};
 use lorimer_session::Session;
-use lorimer_tools::{DurableResult, PromptSection, Tool, ToolContext, ToolError};
+use lorimer_tools::{DurableResult, Meta, PromptSection, Tool, ToolContext, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::escalation::WiderMode;
@@ -150,13 +149,13 @@ impl Tool for WriteTool {
         ))]
     }
 
-    fn presentation_meta(&self, args: &WriteArgs, output: &WriteValue) -> Option<Value> {
+    fn presentation_meta(&self, args: &WriteArgs, output: &WriteValue) -> Option<Meta> {
         let diffs = match (&output.diffs, &output.before) {
             (Some(diffs), _) => diffs.clone(),
             (None, Some(before)) => hunks(&args.file_path, before, &output.after),
             (None, None) => Vec::new(),
         };
-        Some(meta_of_diffs(&diffs))
+        Some(meta_of_diffs(&diffs).into())
     }
 
     fn present_call(&self, args: &WriteArgs) -> Option<CallView> {

@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
 use lorimer_protocol::{Extra, Message, Source};
+use lorimer_session::SurfaceNodeKind;
 use serde_json::{Map, Value};
 
 use crate::context::ToolContext;
@@ -37,7 +38,8 @@ impl Default for RepeatReminder {
 impl RepeatReminder {
     fn count(&self, call: &ToolContext, arguments: &str) -> u32 {
         let person_messages = call.session.with_log(|log| {
-            log.surface().nodes().iter().filter(|node| node.message.source.kind() == "user").count()
+            let said = log.surface().nodes().iter().filter(|node| node.kind == SurfaceNodeKind::User);
+            said.filter(|node| node.message.source.kind() == "user").count()
         });
         let key = format!("{}\n{arguments}", call.name);
         let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);

@@ -20,6 +20,9 @@ impl Found {
     /// Takes one file in, unless its text is already there from the same folder: CLAUDE.md is often a link to
     /// AGENTS.md. `digests` are those of the folder.
     pub fn take(&mut self, path: &Path, probe: Probe, told: &Told, digests: &mut Vec<String>) {
+        if matches!(probe, Probe::Absent) {
+            return;
+        }
         let path = path.to_string_lossy().into_owned();
         // The workspace may be the home.
         if !self.seen.insert(path.clone()) {

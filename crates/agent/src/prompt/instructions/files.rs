@@ -1,6 +1,7 @@
 //! Instruction files and what is known of them.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -41,7 +42,7 @@ struct Known {
 /// Reads files when they have changed.
 #[derive(Debug, Default)]
 pub(super) struct Files {
-    known: HashMap<PathBuf, Known>,
+    known: HashMap<OsString, Known>,
     pub prober: Prober,
 }
 
@@ -53,7 +54,7 @@ impl Files {
 
     /// The file at `path`. One that cannot be looked at is what it was.
     pub fn probe(&mut self, path: &Path, scope: &Path, boundary: &Path, max_source_bytes: u64) -> Probe {
-        if let Some(known) = self.known.get(path)
+        if let Some(known) = self.known.get(path.as_os_str())
             && known.settled
             && known.looked_at.iter().all(|(path, sight)| self.prober.look(path) == *sight)
         {
@@ -65,11 +66,11 @@ impl Files {
             Probe::Absent => false,
             Probe::Hidden => true,
         };
-        match self.known.get(path) {
+        match self.known.get(path.as_os_str()) {
             Some(known) if doubtful => known.probe.clone(),
             _ => {
                 let probe = fresh.probe.clone();
-                self.known.insert(path.to_owned(), fresh);
+                self.known.insert(path.as_os_str().to_owned(), fresh);
                 probe
             }
         }

@@ -29,6 +29,8 @@ use scopes::Scopes;
 use told::Told;
 use touched::Touched;
 
+use super::own_folders::OwnFolders;
+
 /// Where instruction files are looked for and how much of them is taken.
 #[derive(Clone, Debug)]
 pub struct InstructionOptions {
@@ -73,9 +75,10 @@ impl Instructions {
         session: &Session,
         options: &InstructionOptions,
         cwd: &Path,
+        own: &mut OwnFolders<'_>,
     ) -> Option<Message> {
         let (told, paths) = session.with_log(|log| (Told::of(log), self.touched.next_paths(log)));
-        self.scopes.find_root(options, cwd);
+        self.scopes.find_root(options, cwd, own);
         let moved = session.with_log(|log| log.working_directory().map(PathBuf::from));
         self.scopes.add_touched(cwd, moved.as_deref().unwrap_or(cwd), &paths);
         self.scopes.add_told(cwd, told.scopes());
@@ -105,10 +108,11 @@ impl Instructions {
         told: &Told,
         found: &Found,
     ) -> Option<Message> {
-        let identity = self.identity(options, cwd);
-        let stands = told.baseline.as_ref() == Some(&identity)
-            && told.paths().all(|path| self.scopes.contains(options, Path::new(path)));
-        if !stands && !found.present.is_empty() {
+        if !found.present.is_empty()
+            && let identity = self.identity(options, cwd)
+            && !(told.baseline.as_ref() == Some(&identity)
+                && told.paths().all(|path| self.scopes.contains(options, Path::new(path))))
+        {
             let frame = Frame::Baseline { identity, supersedes: !told.is_empty() };
             return Some(render(baseline_changes(found), &frame, options.max_bytes));
         }

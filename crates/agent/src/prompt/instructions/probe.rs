@@ -1,6 +1,7 @@
 //! Looking at files without ever waiting for one, and without leaving a folder.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -61,7 +62,7 @@ impl Sight {
 /// Looks at each path at most once a step.
 #[derive(Debug, Default)]
 pub(super) struct Prober {
-    seen: HashMap<PathBuf, Sight>,
+    seen: HashMap<OsString, Sight>,
     /// How often the file system was asked, and how often a file was read.
     pub stats: usize,
     pub reads: usize,
@@ -83,7 +84,7 @@ impl Prober {
     }
 
     pub fn look(&mut self, path: &Path) -> Sight {
-        if let Some(sight) = self.seen.get(path) {
+        if let Some(sight) = self.seen.get(path.as_os_str()) {
             return *sight;
         }
         self.stats += 1;
@@ -93,7 +94,7 @@ impl Prober {
             Err(error) if is_missing(error.kind()) => Sight::Missing,
             Err(_) => Sight::Hidden,
         };
-        self.seen.insert(path.to_owned(), sight);
+        self.seen.insert(path.as_os_str().to_owned(), sight);
         sight
     }
 

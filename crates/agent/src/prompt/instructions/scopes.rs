@@ -5,7 +5,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 
-use super::super::git::own_ancestors;
+use super::super::own_folders::OwnFolders;
 use super::InstructionOptions;
 
 /// The one file name that counts in the home.
@@ -30,10 +30,11 @@ pub(super) struct Scope<'a> {
 impl Scopes {
     /// The nearest ancestor with a marker, else the workspace itself. Where that cannot be told, the last root stays. A
     /// folder that somebody else could have put there is no project of ours.
-    pub fn find_root(&mut self, options: &InstructionOptions, cwd: &Path) {
-        for folder in own_ancestors(cwd) {
+    pub fn find_root(&mut self, options: &InstructionOptions, cwd: &Path, own: &mut OwnFolders<'_>) {
+        let mut at = 0;
+        while let Some(folder) = own.get(at) {
             for marker in &options.project_root_markers {
-                match folder.join(marker).try_exists() {
+                match own.holds(at, marker) {
                     Ok(true) => {
                         self.root = Some(folder.to_owned());
                         return;
@@ -42,6 +43,7 @@ impl Scopes {
                     Ok(false) | Err(_) => {}
                 }
             }
+            at += 1;
         }
         self.root = Some(cwd.to_owned());
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use lorimer_protocol::{Message, Source};
-use lorimer_session::Log;
+use lorimer_session::{Log, SurfaceNodeKind};
 use serde::Deserialize;
 
 /// The kind of the messages' source.
@@ -49,7 +49,7 @@ impl Told {
     /// Reads the surface from its start.
     pub fn of(log: &Log) -> Self {
         let mut told = Self::default();
-        for node in log.surface().nodes() {
+        for node in log.surface().nodes().iter().filter(|node| node.kind == SurfaceNodeKind::User) {
             told.hear(&node.message);
         }
         told
