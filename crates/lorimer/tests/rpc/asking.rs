@@ -6,7 +6,12 @@ use crate::client::{Client, Lab};
 
 fn command(text: &str) -> Value {
     json!([
-        {"calls": [{"name": "bash", "arguments": {"command": text, "description": "Try it"}}]},
+        {"calls": [{"name": "bash", "arguments": {
+            "command": text,
+            "description": "Try it",
+            "sandbox_permissions": "danger-full-access",
+            "justification": "the task needs it"
+        }}]},
         {"text": "done"}
     ])
 }
@@ -35,7 +40,10 @@ fn a_client_that_answers_nothing_is_asked_nothing() {
     client.hang_up();
     assert!(client.rest().iter().all(|frame| frame.get("id").is_none()));
     assert!(!lab.workspace().join("ran.txt").exists());
-    assert!(result_text(&lab, 0).contains("danger-full-access"), "{}", result_text(&lab, 0));
+    assert_eq!(
+        result_text(&lab, 0),
+        "Error: sandbox escalation to \"danger-full-access\" requires approval, but no approval channel is available"
+    );
     let header = &lab.logged("s", "request/header")[0]["header"];
     assert!(!header["tools"].to_string().contains("ask_user_question"));
 }
@@ -55,7 +63,7 @@ fn an_allowed_command_runs_and_a_refused_one_says_why() {
         assert_eq!((&params["sessionId"], &params["toolName"]), (&json!("s"), &json!("bash")));
         assert_eq!(params["arguments"]["command"], "echo ran > ran.txt");
         assert_eq!(params["view"]["card"], "terminal");
-        assert!(params["reason"].as_str().expect("a reason").contains("workspace-write"), "{params}");
+        assert_eq!(params["reason"], "escalate sandbox to danger-full-access: the task needs it");
         answer(&mut client, &request, result);
         client.wait_idle("s");
         client.finish();
@@ -63,7 +71,10 @@ fn an_allowed_command_runs_and_a_refused_one_says_why() {
         assert_eq!(lab.logged("s", "approval/decided")[0]["outcome"], outcome);
         assert_eq!(lab.logged("s", "approval/asked")[0]["toolName"], "bash");
         if outcome == "rejected" {
-            assert_eq!(result_text(&lab, 0), "Error: the user rejected tool \"bash\": use make");
+            assert_eq!(
+                result_text(&lab, 0),
+                "Error: the user rejected escalating this command to \"danger-full-access\": use make"
+            );
         }
     }
 }
