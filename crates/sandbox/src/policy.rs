@@ -22,6 +22,24 @@ const HIDDEN: &str = "--hidden";
 const NETWORK: &str = "--network";
 
 impl Policy {
+    /// Folders between a writable one and something protected in it, outermost first. They can be written in, but must
+    /// not be moved: what is protected would go with them, and something else could take its place.
+    #[cfg(any(target_os = "linux", test))]
+    pub(crate) fn pinned(&self) -> Vec<PathBuf> {
+        let protected = self.read_only.iter().chain(&self.hidden);
+        let between = protected.flat_map(|path| {
+            let roots = self.writable.iter().filter(|root| path.starts_with(root) && path != *root);
+            let root = roots.max_by_key(|root| root.components().count());
+            let above = path.ancestors().skip(1);
+            let below_root = above.take_while(move |folder| root.is_some_and(|root| *folder != root));
+            below_root.map(PathBuf::from).collect::<Vec<_>>()
+        });
+        let mut pinned: Vec<PathBuf> = between.collect();
+        pinned.sort();
+        pinned.dedup();
+        pinned
+    }
+
     /// The policy as arguments of a helper.
     pub(crate) fn to_args(&self) -> Vec<OsString> {
         let mut args = Vec::new();
@@ -59,6 +77,17 @@ impl Policy {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn folders_above_what_is_protected_are_pinned() {
+        let policy = Policy {
+            writable: vec!["/w".into(), "/t".into()],
+            read_only: vec!["/w/.git/hooks".into(), "/w/.bashrc".into(), "/elsewhere/x".into()],
+            hidden: vec!["/w/a/b/key".into()],
+            network: false,
+        };
+        assert_eq!(policy.pinned(), ["/w/.git", "/w/a", "/w/a/b"].map(PathBuf::from));
+    }
 
     #[test]
     fn a_policy_survives_its_arguments() {

@@ -23,7 +23,8 @@ pub(crate) fn argv(policy: &Policy, argv: Vec<OsString>) -> Vec<OsString> {
     if own.starts_with("/tmp") {
         args.path("--ro-bind", &own);
     }
-    policy.writable.iter().for_each(|path| args.path("--bind-try", path));
+    // A folder that is a mount cannot be moved.
+    policy.writable.iter().chain(&policy.pinned()).for_each(|path| args.path("--bind-try", path));
     policy.read_only.iter().for_each(|path| args.path("--ro-bind-try", path));
     for path in policy.hidden.iter().chain(&control_sockets()).filter(|path| path.exists()) {
         args.hide(path);

@@ -4,7 +4,7 @@ use std::ffi::CString;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::mount::{
     MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change,
@@ -49,8 +49,10 @@ fn map_ids(uid: u32, gid: u32) -> io::Result<()> {
 fn arrange_mounts(policy: &Policy) -> Result<(), String> {
     let refused =
         |what: &str, path: &Path, error: io::Error| format!("cannot {what} {}: {error}", path.display());
-    let writable: Vec<&Path> =
-        policy.writable.iter().map(|path| path.as_path()).filter(|path| path.exists()).collect();
+    // A folder that is a mount cannot be moved.
+    let pinned = policy.pinned();
+    let writable = policy.writable.iter().chain(&pinned).map(PathBuf::as_path);
+    let writable: Vec<&Path> = writable.filter(|path| path.exists()).collect();
     for path in &writable {
         mount_bind_recursive(*path, *path).map_err(|error| refused("mount", path, error.into()))?;
     }

@@ -1,0 +1,233 @@
+//! The sandbox through the real program: commands that try to get out, in every mode, with every backend, as root and as
+//! somebody else.
+#![cfg(target_os = "linux")]
+
+use std::io::Read;
+use std::net::TcpListener;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::net::UnixListener;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const ATTACK: &str = include_str!("attack.sh");
+/// Somebody without rights.
+const NOBODY: u32 = 65534;
+
+/// A workspace in the middle of things that must stay as they are.
+struct Field {
+    root: TempDir,
+    /// Whose everything is and who runs.
+    user: Option<u32>,
+}
+
+impl Field {
+    fn new(user: Option<u32>) -> Self {
+        let root = tempfile::Builder::new().prefix("field-").tempdir_in("/var/tmp").expect("a folder");
+        let field = Self { root, user };
+        for folder in ["home/.lorimer/sessions/p/other", "ws/.git/hooks", "ws/.lorimer", "ws/sub", "outside"]
+        {
+            std::fs::create_dir_all(field.path(folder)).expect("a folder");
+        }
+        for (file, text) in [
+            ("outside/victim", "as it was"),
+            ("ws/kept", "as it was"),
+            ("ws/.git/config", "[core]\n"),
+            ("ws/.lorimer/config.toml", ""),
+            ("ws/.bashrc", ""),
+            ("home/.lorimer/credentials.toml", "[keys]\nDEEPSEEK_API_KEY = \"secret-key\"\n"),
+            ("home/.lorimer/sessions/p/other/session.jsonl", "{}\n"),
+        ] {
+            std::fs::write(field.path(file), text).expect("a file");
+        }
+        let keys = field.path("home/.lorimer/credentials.toml");
+        std::fs::set_permissions(keys, PermissionsExt::from_mode(0o600)).expect("private");
+        field.give_away(&field.root());
+        std::fs::set_permissions(field.root(), PermissionsExt::from_mode(0o755)).expect("readable");
+        field
+    }
+
+    fn root(&self) -> PathBuf {
+        self.root.path().to_owned()
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        self.root.path().join(path)
+    }
+
+    fn give_away(&self, path: &Path) {
+        let Some(user) = self.user else { return };
+        chown(path, Some(user), Some(user)).expect("given away");
+        for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                self.give_away(&entry.path());
+            } else {
+                chown(entry.path(), Some(user), Some(user)).expect("given away");
+            }
+        }
+    }
+
+    /// Runs one command in a mode and returns its result as the model reads it.
+    fn command(&self, backend: &str, mode: &str, command: impl Fn(u32) -> String) -> String {
+        // The process id is known only when the program runs, so the command comes from a file.
+        let script = self.path("script.json");
+        let call =
+            json!({"name": "bash", "arguments": {"command": "bash ../command.sh", "description": "Get out"}});
+        std::fs::write(&script, json!({"turns": [{"calls": [call]}, {"text": "alive"}]}).to_string())
+            .expect("a script");
+        let mut program = Command::new(env!("CARGO_BIN_EXE_lorimer"));
+        program.args([
+            "run",
+            "--json",
+            "-c",
+            &format!("sandbox.backend={backend}"),
+            "--permission-mode",
+            mode,
+        ]);
+        program.args(["-m", &format!("offline/{}", script.display()), "-"]);
+        program.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("HOME", self.path("home"));
+        program.current_dir(self.path("ws"));
+        program.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        if let Some(user) = self.user {
+            program.uid(user).gid(user);
+        }
+        let mut child = program.spawn().expect("the program starts");
+        std::fs::write(self.path("command.sh"), command(child.id())).expect("a command");
+        // The task is what it waits for.
+        let mut stdin = child.stdin.take().expect("a pipe");
+        std::io::Write::write_all(&mut stdin, b"get out").expect("it reads");
+        drop(stdin);
+        let output = child.wait_with_output().expect("it ends");
+        let said = String::from_utf8_lossy(&output.stdout);
+        let events: Vec<Value> = said.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let answer = events.last().unwrap_or_else(|| panic!("no result line: {errors}"));
+        assert_eq!(answer["text"], "alive", "{said} {errors}");
+        let result = events.iter().find(|event| event["type"] == "tool/result").expect("a result");
+        result["data"]["message"]["content"][0]["content"][0]["text"].as_str().expect("a text").to_owned()
+    }
+
+    /// Lets the attack loose and returns what it said.
+    fn attack(&self, backend: &str, mode: &str) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let socket = self.path("outside/socket");
+        let local = UnixListener::bind(&socket).expect("a socket");
+        std::fs::set_permissions(&socket, PermissionsExt::from_mode(0o777)).expect("open to all");
+        let port = listener.local_addr().expect("an address").port();
+        let other = self.path("home/.lorimer/sessions/p/other/session.jsonl");
+        let text = self.command(backend, mode, |harness| {
+            format!(
+                "set -- '{}' {harness} {port} '{}' '{}' {mode}\n{ATTACK}",
+                self.path("outside").display(),
+                socket.display(),
+                other.display()
+            )
+        });
+        drop(local);
+        std::fs::remove_file(socket).expect("it is still there");
+        text
+    }
+
+    fn assert_untouched(&self, what: &str) {
+        let mut victim = String::new();
+        let mut file = std::fs::File::open(self.path("outside/victim")).expect("it is there");
+        file.read_to_string(&mut victim).expect("readable");
+        assert_eq!(victim, "as it was", "{what}");
+        assert_eq!(std::fs::read_dir(self.path("outside")).expect("a folder").count(), 1, "{what}");
+        assert_eq!(std::fs::read_to_string(self.path("ws/kept")).expect("there"), "as it was", "{what}");
+        for (file, text) in
+            [("ws/.git/config", "[core]\n"), ("ws/.bashrc", ""), ("ws/.lorimer/config.toml", "")]
+        {
+            assert_eq!(std::fs::read_to_string(self.path(file)).expect("there"), text, "{what}: {file}");
+        }
+        let hooks = std::fs::read_dir(self.path("ws/.git/hooks")).expect("there");
+        assert_eq!(hooks.count(), 0, "{what}");
+        let other = self.path("home/.lorimer/sessions/p/other/session.jsonl");
+        assert_eq!(std::fs::read_to_string(other).expect("there"), "{}\n", "{what}");
+    }
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Whoever runs the tests and, when that is root, somebody without rights.
+fn users() -> Vec<Option<u32>> {
+    if is_root() { vec![None, Some(NOBODY)] } else { vec![None] }
+}
+
+fn works(backend: &str) -> bool {
+    let doctor = Command::new(env!("CARGO_BIN_EXE_lorimer")).arg("doctor").output().expect("it runs");
+    let wanted = format!("ok  confining commands with {backend} works");
+    String::from_utf8_lossy(&doctor.stdout).lines().any(|line| line == wanted)
+}
+
+fn nothing_gets_out(backend: &str) {
+    for user in users() {
+        for mode in ["read-only", "workspace-write"] {
+            let field = Field::new(user);
+            let said = field.attack(backend, mode);
+            let what = format!("{backend}, {mode}, user {user:?}: {said}");
+            assert!(said.contains("all tried"), "{what}");
+            assert!(!said.contains("ESCAPED"), "{what}");
+            field.assert_untouched(&what);
+        }
+    }
+}
+
+#[test]
+fn nothing_gets_out_of_landlock() {
+    if works("landlock") {
+        nothing_gets_out("landlock");
+    } else {
+        let refused = Field::new(None).command("landlock", "workspace-write", |_| "true".to_owned());
+        assert!(refused.contains("landlock"), "{refused}");
+    }
+}
+
+#[test]
+#[ignore = "needs bubblewrap; run scripts/test"]
+fn nothing_gets_out_of_bubblewrap() {
+    assert!(works("bubblewrap"), "bubblewrap is installed and this system gives namespaces");
+    nothing_gets_out("bubblewrap");
+}
+
+/// Work that people expect to go on inside.
+const WORK: &str = r#"
+set -e
+echo text > file && cat file && mkdir folder && mv file folder/ && ln -s folder/file link && cat link
+echo t > "$TMPDIR/t" && cat "$TMPDIR/t"
+cat <<END
+here
+END
+git init -q inner && git -C inner -c user.name=n -c user.email=e commit -q --allow-empty -m m && git -C inner log --oneline | wc -l
+python3 -c "import multiprocessing, threading, subprocess; multiprocessing.Lock(); print(subprocess.run(['echo', 'sub'], capture_output=True).stdout)"
+(sleep 0.01 & wait) && echo waited
+exec 3<>/dev/null && echo null
+"#;
+
+fn work_goes_on(backend: &str) {
+    for user in users() {
+        let field = Field::new(user);
+        let said = field.command(backend, "workspace-write", |_| WORK.to_owned());
+        assert_eq!(said, "text\ntext\nt\nhere\n1\nb'sub\\n'\nwaited\nnull\n", "{backend}, user {user:?}");
+    }
+}
+
+#[test]
+fn work_goes_on_in_landlock() {
+    if works("landlock") {
+        work_goes_on("landlock");
+    } else {
+        assert!(!works("landlock"));
+    }
+}
+
+#[test]
+#[ignore = "needs bubblewrap; run scripts/test"]
+fn work_goes_on_in_bubblewrap() {
+    work_goes_on("bubblewrap");
+}
