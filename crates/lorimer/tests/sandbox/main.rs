@@ -8,7 +8,8 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -70,23 +71,18 @@ impl Field {
         }
     }
 
-    /// Runs one command in a mode and returns its result as the model reads it.
-    fn command(&self, backend: &str, mode: &str, command: impl Fn(u32) -> String) -> String {
-        // The process id is known only when the program runs, so the command comes from a file.
+    /// Starts the program on one command in a mode. It waits for its task.
+    fn start(&self, settings: &[&str], mode: &str) -> Child {
         let script = self.path("script.json");
         let call =
             json!({"name": "bash", "arguments": {"command": "bash ../command.sh", "description": "Get out"}});
         std::fs::write(&script, json!({"turns": [{"calls": [call]}, {"text": "alive"}]}).to_string())
             .expect("a script");
         let mut program = Command::new(env!("CARGO_BIN_EXE_lorimer"));
-        program.args([
-            "run",
-            "--json",
-            "-c",
-            &format!("sandbox.backend={backend}"),
-            "--permission-mode",
-            mode,
-        ]);
+        program.args(["run", "--json", "--permission-mode", mode]);
+        for setting in settings {
+            program.args(["-c", setting]);
+        }
         program.args(["-m", &format!("offline/{}", script.display()), "-"]);
         program.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("HOME", self.path("home"));
         program.current_dir(self.path("ws"));
@@ -94,12 +90,21 @@ impl Field {
         if let Some(user) = self.user {
             program.uid(user).gid(user);
         }
-        let mut child = program.spawn().expect("the program starts");
-        std::fs::write(self.path("command.sh"), command(child.id())).expect("a command");
-        // The task is what it waits for.
+        program.spawn().expect("the program starts")
+    }
+
+    /// Gives the program its task: to run this.
+    fn go(&self, child: &mut Child, command: &str) {
+        std::fs::write(self.path("command.sh"), command).expect("a command");
         let mut stdin = child.stdin.take().expect("a pipe");
         std::io::Write::write_all(&mut stdin, b"get out").expect("it reads");
-        drop(stdin);
+    }
+
+    /// Runs one command in a mode and returns its result as the model reads it.
+    fn command(&self, settings: &[&str], mode: &str, command: impl Fn(u32) -> String) -> String {
+        let mut child = self.start(settings, mode);
+        let command = command(child.id());
+        self.go(&mut child, &command);
         let output = child.wait_with_output().expect("it ends");
         let said = String::from_utf8_lossy(&output.stdout);
         let events: Vec<Value> = said.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
@@ -118,7 +123,7 @@ impl Field {
         std::fs::set_permissions(&socket, PermissionsExt::from_mode(0o777)).expect("open to all");
         let port = listener.local_addr().expect("an address").port();
         let other = self.path("home/.lorimer/sessions/p/other/session.jsonl");
-        let text = self.command(backend, mode, |harness| {
+        let text = self.command(&[&backend_of(backend)], mode, |harness| {
             format!(
                 "set -- '{}' {harness} {port} '{}' '{}' {mode}\n{ATTACK}",
                 self.path("outside").display(),
@@ -165,6 +170,16 @@ fn works(backend: &str) -> bool {
     String::from_utf8_lossy(&doctor.stdout).lines().any(|line| line == wanted)
 }
 
+fn backend_of(name: &str) -> String {
+    format!("sandbox.backend={name}")
+}
+
+/// Where a backend does not work, nothing runs.
+fn commands_are_refused(backend: &str) {
+    let said = Field::new(None).command(&[&backend_of(backend)], "workspace-write", |_| "echo ran".to_owned());
+    assert!(said.starts_with("Error: commands cannot be confined here: "), "{said}");
+}
+
 fn nothing_gets_out(backend: &str) {
     for user in users() {
         for mode in ["read-only", "workspace-write"] {
@@ -183,8 +198,7 @@ fn nothing_gets_out_of_landlock() {
     if works("landlock") {
         nothing_gets_out("landlock");
     } else {
-        let refused = Field::new(None).command("landlock", "workspace-write", |_| "true".to_owned());
-        assert!(refused.contains("landlock"), "{refused}");
+        commands_are_refused("landlock");
     }
 }
 
@@ -212,7 +226,7 @@ exec 3<>/dev/null && echo null
 fn work_goes_on(backend: &str) {
     for user in users() {
         let field = Field::new(user);
-        let said = field.command(backend, "workspace-write", |_| WORK.to_owned());
+        let said = field.command(&[&backend_of(backend)], "workspace-write", |_| WORK.to_owned());
         assert_eq!(said, "text\ntext\nt\nhere\n1\nb'sub\\n'\nwaited\nnull\n", "{backend}, user {user:?}");
     }
 }
@@ -222,7 +236,7 @@ fn work_goes_on_in_landlock() {
     if works("landlock") {
         work_goes_on("landlock");
     } else {
-        assert!(!works("landlock"));
+        commands_are_refused("landlock");
     }
 }
 
@@ -230,4 +244,79 @@ fn work_goes_on_in_landlock() {
 #[ignore = "needs bubblewrap; run scripts/test"]
 fn work_goes_on_in_bubblewrap() {
     work_goes_on("bubblewrap");
+}
+
+/// Whether a process runs whose arguments hold this text.
+fn runs(text: &str) -> bool {
+    let processes = std::fs::read_dir("/proc").expect("processes").flatten();
+    processes
+        .filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok())
+        .any(|arguments| String::from_utf8_lossy(&arguments).contains(text))
+}
+
+fn wait_until(what: impl Fn() -> bool) -> bool {
+    let limit = Instant::now() + Duration::from_secs(60);
+    while Instant::now() < limit {
+        if what() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    false
+}
+
+fn nothing_outlives_the_harness(backend: &str) {
+    let field = Field::new(None);
+    let mut child = field.start(&[&backend_of(backend)], "workspace-write");
+    // Numbers that no other process sleeps for.
+    let (left, stayed) = (format!("30{}.5", child.id()), format!("31{}.5", child.id()));
+    field.go(&mut child, &format!("setsid sleep {left} & (setsid sleep {left} &)\nsleep {stayed}"));
+    assert!(wait_until(|| runs(&left) && runs(&stayed)), "the commands run");
+    child.kill().expect("killed");
+    child.wait().expect("ended");
+    assert!(wait_until(|| !runs(&left) && !runs(&stayed)), "the commands are gone");
+}
+
+#[test]
+fn nothing_outlives_the_harness_in_landlock() {
+    if works("landlock") {
+        nothing_outlives_the_harness("landlock");
+    } else {
+        commands_are_refused("landlock");
+    }
+}
+
+#[test]
+#[ignore = "needs bubblewrap; run scripts/test"]
+fn nothing_outlives_the_harness_in_bubblewrap() {
+    nothing_outlives_the_harness("bubblewrap");
+}
+
+fn the_network_is_a_setting(backend: &str) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let field = Field::new(None);
+    let connect = |network: &str| {
+        let command = format!("exec 3<>/dev/tcp/127.0.0.1/{port} && echo connected");
+        let settings = [backend_of(backend), format!("sandbox.network={network}")];
+        let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+        field.command(&settings, "workspace-write", |_| command.clone())
+    };
+    assert_eq!(connect("true"), "connected\n");
+    assert!(!connect("false").contains("connected\n"));
+}
+
+#[test]
+fn the_network_is_a_setting_in_landlock() {
+    if works("landlock") {
+        the_network_is_a_setting("landlock");
+    } else {
+        commands_are_refused("landlock");
+    }
+}
+
+#[test]
+#[ignore = "needs bubblewrap; run scripts/test"]
+fn the_network_is_a_setting_in_bubblewrap() {
+    the_network_is_a_setting("bubblewrap");
 }
