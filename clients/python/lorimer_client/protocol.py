@@ -103,8 +103,8 @@ class ApprovalParams(TypedDict):
     toolName: str
     #: Why it is asked.
     reason: NotRequired[str]
-    #: The whole arguments, an object.
-    arguments: Any
+    #: The whole arguments.
+    arguments: Dict[str, Any]
     #: The call as a card.
     view: NotRequired[CallView]
 
@@ -1065,10 +1065,9 @@ CallView = Union[
 ]
 
 #: One piece of a message. Tagged by `type`.
-#: A block that is not of a known type, or that is malformed for its type, is `ContentBlock::Unknown`:
-#: it is kept verbatim and skipped by serializers.
 #: Tell them apart by "type".
-#: The last one: Anything else, verbatim.
+#: The last one: A block of another type, or one that is malformed for its type: kept verbatim, and
+#: skipped by serializers.
 ContentBlock = Union[
     "TextBlock",
     "ReasoningBlock",

@@ -118,8 +118,8 @@ export interface ApprovalParams {
   /** Why it is asked. */
   reason?: string;
 
-  /** The whole arguments, an object. */
-  arguments: unknown;
+  /** The whole arguments. */
+  arguments: Record<string, unknown>;
 
   /** The call as a card. */
   view?: CallView;
@@ -272,17 +272,16 @@ export interface CompactionPrune {
   shadowedTokenCount: number;
 }
 
-/** Anything else, verbatim. */
+/**
+ * A block of another type, or one that is malformed for its type: kept verbatim, and skipped by
+ * serializers.
+ */
 export interface ContentBlockOther {
   type: OtherTag;
   [member: string]: unknown;
 }
 
-/**
- * One piece of a message. Tagged by `type`.
- * A block that is not of a known type, or that is malformed for its type, is `ContentBlock::Unknown`:
- * it is kept verbatim and skipped by serializers.
- */
+/** One piece of a message. Tagged by `type`. */
 export type ContentBlock =
   | TextBlock
   | ReasoningBlock
