@@ -153,8 +153,9 @@ class Lorimer:
             return session
 
     def _notified(self, method: str, params: Any) -> None:
+        id = params.get("sessionId") if isinstance(params, dict) else None
         with self._lock:
-            session = self._sessions.get(params.get("sessionId")) if isinstance(params, dict) else None
+            session = self._sessions.get(str(id))
         if session is None:
             return
         if method == "session.event":

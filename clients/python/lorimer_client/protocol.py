@@ -1221,161 +1221,161 @@ class EventEnvelope(TypedDict):
     ignorable: NotRequired[bool]
 
 
-class TurnStartEvent(EventEnvelope):
+class SessionEventTurnStart(EventEnvelope):
     """An event `turn/start`."""
 
     type: Literal["turn/start"]
     data: TurnStart
 
 
-class TurnEndEvent(EventEnvelope):
+class SessionEventTurnEnd(EventEnvelope):
     """An event `turn/end`."""
 
     type: Literal["turn/end"]
     data: TurnEnd
 
 
-class StepStartEvent(EventEnvelope):
+class SessionEventStepStart(EventEnvelope):
     """An event `step/start`."""
 
     type: Literal["step/start"]
     data: StepStart
 
 
-class StepEndEvent(EventEnvelope):
+class SessionEventStepEnd(EventEnvelope):
     """An event `step/end`."""
 
     type: Literal["step/end"]
     data: StepEnd
 
 
-class UserMessageEvent(EventEnvelope):
+class SessionEventUserMessage(EventEnvelope):
     """An event `user/message`."""
 
     type: Literal["user/message"]
     data: Message
 
 
-class AssistantChunkEvent(EventEnvelope):
+class SessionEventAssistantChunk(EventEnvelope):
     """An event `assistant/chunk`."""
 
     type: Literal["assistant/chunk"]
     data: AssistantChunk
 
 
-class AssistantMessageEvent(EventEnvelope):
+class SessionEventAssistantMessage(EventEnvelope):
     """An event `assistant/message`."""
 
     type: Literal["assistant/message"]
     data: AssistantMessage
 
 
-class ToolCallEvent(EventEnvelope):
+class SessionEventToolCall(EventEnvelope):
     """An event `tool/call`."""
 
     type: Literal["tool/call"]
     data: ToolCall
 
 
-class ToolResultEvent(EventEnvelope):
+class SessionEventToolResult(EventEnvelope):
     """An event `tool/result`."""
 
     type: Literal["tool/result"]
     data: ToolResult
 
 
-class TodoWriteEvent(EventEnvelope):
+class SessionEventTodoWrite(EventEnvelope):
     """An event `todo/write`."""
 
     type: Literal["todo/write"]
     data: TodoWrite
 
 
-class RequestHeaderEvent(EventEnvelope):
+class SessionEventRequestHeader(EventEnvelope):
     """An event `request/header`."""
 
     type: Literal["request/header"]
     data: RequestHeaderEvent
 
 
-class RequestContextEvent(EventEnvelope):
+class SessionEventRequestContext(EventEnvelope):
     """An event `request/context`."""
 
     type: Literal["request/context"]
     data: RequestContext
 
 
-class SessionEndSeedEvent(EventEnvelope):
+class SessionEventSessionEndSeed(EventEnvelope):
     """An event `session/end-seed`."""
 
     type: Literal["session/end-seed"]
     data: EndSeed
 
 
-class AgentInboxSplicedEvent(EventEnvelope):
+class SessionEventAgentInboxSpliced(EventEnvelope):
     """An event `agent/inbox/spliced`."""
 
     type: Literal["agent/inbox/spliced"]
     data: InboxSpliced
 
 
-class LlmRetryEvent(EventEnvelope):
+class SessionEventLlmRetry(EventEnvelope):
     """An event `llm/retry`."""
 
     type: Literal["llm/retry"]
     data: LlmRetry
 
 
-class LlmRetryStartedEvent(EventEnvelope):
+class SessionEventLlmRetryStarted(EventEnvelope):
     """An event `llm/retry-started`."""
 
     type: Literal["llm/retry-started"]
     data: LlmRetryStarted
 
 
-class CompactionPruneEvent(EventEnvelope):
+class SessionEventCompactionPrune(EventEnvelope):
     """An event `compaction/prune`."""
 
     type: Literal["compaction/prune"]
     data: CompactionPrune
 
 
-class SessionTitleEvent(EventEnvelope):
+class SessionEventSessionTitle(EventEnvelope):
     """An event `session/title`."""
 
     type: Literal["session/title"]
     data: SessionTitle
 
 
-class SandboxModeEvent(EventEnvelope):
+class SessionEventSandboxMode(EventEnvelope):
     """An event `sandbox/mode`."""
 
     type: Literal["sandbox/mode"]
     data: SandboxModeEvent
 
 
-class ApprovalAskedEvent(EventEnvelope):
+class SessionEventApprovalAsked(EventEnvelope):
     """An event `approval/asked`."""
 
     type: Literal["approval/asked"]
     data: ApprovalAsked
 
 
-class ApprovalDecidedEvent(EventEnvelope):
+class SessionEventApprovalDecided(EventEnvelope):
     """An event `approval/decided`."""
 
     type: Literal["approval/decided"]
     data: ApprovalDecided
 
 
-class WorkingDirectoryChangeEvent(EventEnvelope):
+class SessionEventWorkingDirectoryChange(EventEnvelope):
     """An event `working-directory/change`."""
 
     type: Literal["working-directory/change"]
     data: WorkingDirectoryChange
 
 
-class LorimerFsObservedEvent(EventEnvelope):
+class SessionEventLorimerFsObserved(EventEnvelope):
     """An event `lorimer/fs-observed`."""
 
     type: Literal["lorimer/fs-observed"]
@@ -1385,29 +1385,29 @@ class LorimerFsObservedEvent(EventEnvelope):
 #: One event of a session's log. Tell them apart by "type". The last one: types that are not known
 #: here.
 SessionEvent = Union[
-    "TurnStartEvent",
-    "TurnEndEvent",
-    "StepStartEvent",
-    "StepEndEvent",
-    "UserMessageEvent",
-    "AssistantChunkEvent",
-    "AssistantMessageEvent",
-    "ToolCallEvent",
-    "ToolResultEvent",
-    "TodoWriteEvent",
-    "RequestHeaderEvent",
-    "RequestContextEvent",
-    "SessionEndSeedEvent",
-    "AgentInboxSplicedEvent",
-    "LlmRetryEvent",
-    "LlmRetryStartedEvent",
-    "CompactionPruneEvent",
-    "SessionTitleEvent",
-    "SandboxModeEvent",
-    "ApprovalAskedEvent",
-    "ApprovalDecidedEvent",
-    "WorkingDirectoryChangeEvent",
-    "LorimerFsObservedEvent",
+    "SessionEventTurnStart",
+    "SessionEventTurnEnd",
+    "SessionEventStepStart",
+    "SessionEventStepEnd",
+    "SessionEventUserMessage",
+    "SessionEventAssistantChunk",
+    "SessionEventAssistantMessage",
+    "SessionEventToolCall",
+    "SessionEventToolResult",
+    "SessionEventTodoWrite",
+    "SessionEventRequestHeader",
+    "SessionEventRequestContext",
+    "SessionEventSessionEndSeed",
+    "SessionEventAgentInboxSpliced",
+    "SessionEventLlmRetry",
+    "SessionEventLlmRetryStarted",
+    "SessionEventCompactionPrune",
+    "SessionEventSessionTitle",
+    "SessionEventSandboxMode",
+    "SessionEventApprovalAsked",
+    "SessionEventApprovalDecided",
+    "SessionEventWorkingDirectoryChange",
+    "SessionEventLorimerFsObserved",
     Dict[str, Any],
 ]
 

@@ -47,6 +47,19 @@ fn generated_files_are_up_to_date() {
 }
 
 #[test]
+fn no_name_is_given_twice() {
+    for (file, text) in generate() {
+        let keywords = ["class ", "export interface ", "export type "];
+        let declared = text.lines().filter_map(|line| {
+            let rest = keywords.iter().find_map(|keyword| line.strip_prefix(keyword))?;
+            rest.split(|letter: char| !letter.is_ascii_alphanumeric()).next()
+        });
+        let mut seen = std::collections::HashSet::new();
+        declared.for_each(|name| assert!(seen.insert(name), "{file}: {name}"));
+    }
+}
+
+#[test]
 fn the_same_types_give_the_same_files() {
     assert_eq!(generate(), generate());
 }

@@ -151,8 +151,9 @@ fn events(out: &mut String, protocol: &Protocol) {
     *out += &format!("SessionEvent = {}\n", union(&of));
 }
 
+/// Named like the alternatives of every other union.
 fn event_name(kind: &str) -> String {
-    format!("{}Event", pascal(kind))
+    format!("SessionEvent{}", pascal(kind))
 }
 
 fn methods(out: &mut String, name: &str, about: &str, list: &[Method]) {
