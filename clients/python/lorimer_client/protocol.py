@@ -3,8 +3,7 @@
 
 """The protocol's types.
 
-Objects are plain dictionaries. They may have members that are not listed here; what a later version adds to a union is a
-dictionary of another kind.
+Objects are plain dictionaries. They may have members that are not listed here.
 """
 
 from __future__ import annotations
@@ -16,6 +15,9 @@ if sys.version_info >= (3, 11):
     from typing import NotRequired
 elif TYPE_CHECKING:
     from typing_extensions import NotRequired
+
+#: Stands for every tag that is not known here: with `str` in its place a union would not narrow.
+OtherTag = Literal["(other)"]
 
 
 class AbortCauseUser(TypedDict):
@@ -1031,6 +1033,33 @@ class WorkingDirectoryChange(TypedDict):
     #: An absolute path.
     cwd: str
 
+
+class ContentBlockOther(TypedDict):
+    """A block of another type, or one that is malformed for its type: kept verbatim, and skipped by
+    serializers.
+    """
+
+    type: OtherTag
+
+
+class SourceOther(TypedDict):
+    """Any other kind (`agent-instructions`, `goal`, `subagent-report`, …), verbatim."""
+
+    kind: OtherTag
+
+
+class StreamChunkOther(TypedDict):
+    """Anything else, verbatim."""
+
+    type: OtherTag
+
+
+class TurnEndReasonOther(TypedDict):
+    """A reason of a later version, verbatim."""
+
+    kind: OtherTag
+
+
 #: Who cancelled a turn. Tagged by `kind`.
 #: Tell them apart by "kind".
 AbortCause = Union[
@@ -1066,15 +1095,13 @@ CallView = Union[
 
 #: One piece of a message. Tagged by `type`.
 #: Tell them apart by "type".
-#: The last one: A block of another type, or one that is malformed for its type: kept verbatim, and
-#: skipped by serializers.
 ContentBlock = Union[
     "TextBlock",
     "ReasoningBlock",
     "ImageBlock",
     "ToolCallBlock",
     "ToolResultBlock",
-    Dict[str, Any],
+    "ContentBlockOther",
 ]
 
 #: When an agent gets a message.
@@ -1144,18 +1171,16 @@ SessionState = Literal["running", "idle"]
 
 #: Where a message came from. Tagged by `kind`; unknown kinds are kept verbatim.
 #: Tell them apart by "kind".
-#: The last one: Any other kind (`agent-instructions`, `goal`, `subagent-report`, …), verbatim.
 Source = Union[
     "SourceUser",
     "SourcePlugin",
     "SourceModel",
     "SourceTool",
-    Dict[str, Any],
+    "SourceOther",
 ]
 
 #: One streamed piece. Tagged by `type`. Usage comes before finish; nothing follows finish.
 #: Tell them apart by "type".
-#: The last one: Anything else, verbatim.
 StreamChunk = Union[
     "StreamChunkBlockStart",
     "StreamChunkTextDelta",
@@ -1164,7 +1189,7 @@ StreamChunk = Union[
     "StreamChunkBlockEnd",
     "StreamChunkUsage",
     "StreamChunkFinish",
-    Dict[str, Any],
+    "StreamChunkOther",
 ]
 
 #: Who made a title. Tagged by `kind`.
@@ -1194,7 +1219,6 @@ ToolCallKind = Literal["read", "edit", "delete", "move", "search", "execute", "f
 
 #: Why a turn ended. Tagged by `kind`.
 #: Tell them apart by "kind".
-#: The last one: A reason of a later version, verbatim.
 TurnEndReason = Union[
     "TurnEndReasonCompleted",
     "TurnEndReasonBlocked",
@@ -1202,7 +1226,7 @@ TurnEndReason = Union[
     "TurnEndReasonInterrupted",
     "TurnEndReasonAborted",
     "TurnEndReasonError",
-    Dict[str, Any],
+    "TurnEndReasonOther",
 ]
 
 
@@ -1382,8 +1406,14 @@ class SessionEventLorimerFsObserved(EventEnvelope):
     data: FsObserved
 
 
-#: One event of a session's log. Tell them apart by "type". The last one: types that are not known
-#: here.
+class SessionEventOther(EventEnvelope):
+    """An event of any other type."""
+
+    type: OtherTag
+    data: Any
+
+
+#: One event of a session's log. Tell them apart by "type".
 SessionEvent = Union[
     "SessionEventTurnStart",
     "SessionEventTurnEnd",
@@ -1408,7 +1438,7 @@ SessionEvent = Union[
     "SessionEventApprovalDecided",
     "SessionEventWorkingDirectoryChange",
     "SessionEventLorimerFsObserved",
-    Dict[str, Any],
+    "SessionEventOther",
 ]
 
 #: What a client asks for:

@@ -52,7 +52,7 @@ class RunResult:
             raise TurnFailed(self)
         return self
 
-    def _add(self, event: Dict[str, Any]) -> None:
+    def _add(self, event: Any) -> None:
         self.events.append(event)
         data = event["data"]
         if event["type"] == "assistant/message":
@@ -82,8 +82,8 @@ class Turn:
         self._told: "queue.SimpleQueue[Tuple[str, Any]]" = queue.SimpleQueue()
         self._message_id: Optional[str] = None
         self._mine = False
-        self._held: List[Dict[str, Any]] = []
-        self._ready: List[Dict[str, Any]] = []
+        self._held: List[SessionEvent] = []
+        self._ready: List[SessionEvent] = []
         self._ended = False
         self._failure: Optional[RuntimeClosed] = None
         self._result = RunResult(session.id)
@@ -120,7 +120,7 @@ class Turn:
         except (queue.Empty, TimeoutError, RpcError):
             pass
 
-    def _next(self, deadline: Optional[float]) -> Optional[Dict[str, Any]]:
+    def _next(self, deadline: Optional[float]) -> Optional[SessionEvent]:
         """The next event of the turn, None after the last one. Raises `queue.Empty` at the deadline."""
         while not self._ready:
             if self._failure is not None:
@@ -149,7 +149,7 @@ class Turn:
         else:
             self._wait_for_message(value)
 
-    def _wait_for_message(self, event: Dict[str, Any]) -> None:
+    def _wait_for_message(self, event: SessionEvent) -> None:
         """A turn is this one from its start when the message is in it."""
         if event["type"] == "turn/start":
             self._held = []

@@ -9,8 +9,7 @@ const WIDTH: usize = 100;
 const HEAD: &str = r#"
 """The protocol's types.
 
-Objects are plain dictionaries. They may have members that are not listed here; what a later version adds to a union is a
-dictionary of another kind.
+Objects are plain dictionaries. They may have members that are not listed here.
 """
 
 from __future__ import annotations
@@ -22,6 +21,9 @@ if sys.version_info >= (3, 11):
     from typing import NotRequired
 elif TYPE_CHECKING:
     from typing_extensions import NotRequired
+
+#: Stands for every tag that is not known here: with `str` in its place a union would not narrow.
+OtherTag = Literal["(other)"]
 "#;
 
 /// The whole module.
@@ -35,7 +37,19 @@ pub fn module(protocol: &Protocol) -> String {
             class(&mut out, &one.name, "TypedDict", &one.about, fields);
         }
     }
-    for one in aliases {
+    for one in &aliases {
+        if let Shape::Union { tag, open: Some(about), .. } = &one.shape {
+            class(
+                &mut out,
+                &other_name(&one.name),
+                "TypedDict",
+                about,
+                &[bare(tag, Expression::Named("OtherTag".into()))],
+            );
+        }
+    }
+    out += "\n";
+    for one in &aliases {
         alias(&mut out, one);
     }
     events(&mut out, protocol);
@@ -100,11 +114,8 @@ fn alias(out: &mut String, one: &Type) {
         }
         Shape::Union { tag, variants, open } => {
             comment(out, "", &format!("Tell them apart by {}.", quoted(tag)));
-            let mut of: Vec<String> = variants.iter().map(|name| quoted(name)).collect();
-            if let Some(about) = open {
-                comment(out, "", &format!("The last one: {about}"));
-                of.push("Dict[str, Any]".to_owned());
-            }
+            let other = open.as_ref().map(|_| other_name(&one.name));
+            let of: Vec<String> = variants.iter().chain(&other).map(|name| quoted(name)).collect();
             union(&of)
         }
     };
@@ -124,31 +135,27 @@ fn events(out: &mut String, protocol: &Protocol) {
         &protocol.envelope,
     );
     for (kind, data) in &protocol.events {
-        let fields = [
-            Field {
-                name: "type".into(),
-                about: String::new(),
-                required: true,
-                kind: Expression::Literal(kind.clone()),
-            },
-            Field {
-                name: "data".into(),
-                about: String::new(),
-                required: true,
-                kind: Expression::Named(data.clone()),
-            },
-        ];
+        let fields =
+            [bare("type", Expression::Literal(kind.clone())), bare("data", Expression::Named(data.clone()))];
         class(out, &event_name(kind), "EventEnvelope", &format!("An event `{kind}`."), &fields);
     }
-    let mut of: Vec<String> = protocol.events.iter().map(|(kind, _)| quoted(&event_name(kind))).collect();
-    of.push("Dict[str, Any]".to_owned());
+    let fields = [bare("type", Expression::Named("OtherTag".into())), bare("data", Expression::Any)];
+    class(out, &other_name("SessionEvent"), "EventEnvelope", "An event of any other type.", &fields);
+    let known = protocol.events.iter().map(|(kind, _)| event_name(kind));
+    let of: Vec<String> = known.chain([other_name("SessionEvent")]).map(|name| quoted(&name)).collect();
     *out += "\n\n";
-    comment(
-        out,
-        "",
-        "One event of a session's log. Tell them apart by \"type\". The last one: types that are not known here.",
-    );
+    comment(out, "", "One event of a session's log. Tell them apart by \"type\".");
     *out += &format!("SessionEvent = {}\n", union(&of));
+}
+
+/// A member that needs no words.
+fn bare(name: &str, kind: Expression) -> Field {
+    Field { name: name.to_owned(), about: String::new(), required: true, kind }
+}
+
+/// The alternative that stands for whatever a later version adds.
+fn other_name(union: &str) -> String {
+    format!("{union}Other")
 }
 
 /// Named like the alternatives of every other union.
