@@ -16,6 +16,9 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(HERE))
 
+from frames import Frames  # noqa: E402
+from schema import DESCRIPTION, problems  # noqa: E402
+
 from lorimer_client import Lorimer, RpcError, RuntimeClosed, RunTimeout, TurnFailed  # noqa: E402
 
 BINARY = os.environ["LORIMER_TEST_BINARY"]
@@ -39,6 +42,11 @@ class ClientTest(unittest.TestCase):
         self.workspace.mkdir()
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("LORIMER_", "DSH_"))}
         self.env = {**kept, "LORIMER_HOME": str(self.root / "home")}
+        self.frames = Frames()
+        # Clean-ups run backwards: this one after every runtime is closed.
+        self.addCleanup(lambda: self.assertEqual(self.frames.problems, []))
+        self.frames.__enter__()
+        self.addCleanup(self.frames.__exit__)
 
     def script(self, *turns, **more):
         path = self.root / "script.json"
@@ -76,6 +84,26 @@ class ClientTest(unittest.TestCase):
         self.assertEqual([event["type"] for event in result.events], kinds)
         self.assertIn("from the tool", self.tool_results(result)[0])
         self.assertGreater(result.usage["inputTokens"], 0)
+
+    def test_the_description_tells_right_from_wrong(self):
+        event = {"type": "turn/end", "seq": 1, "time": 0, "data": {"turn": 1, "reason": {"kind": "completed"}}}
+        schema = DESCRIPTION["$defs"]["SessionEvent"]
+        self.assertEqual(problems(schema, event), [])
+        self.assertEqual(problems(schema, {**event, "type": "of/later", "data": 5}), [])
+        for data in ({}, {"turn": "1"}, {"turn": 1, "reason": {"kind": "error", "error": {"code": "X"}}}):
+            self.assertNotEqual(problems(schema, {**event, "data": data}), [], data)
+        later = {"turn": 1, "reason": {"kind": "of-later", "more": 1}}
+        self.assertEqual(problems(schema, {**event, "data": later}), [])
+
+    def test_recorded_sessions_fit_the_description(self):
+        seen = set()
+        for log in (HERE.parents[1] / "tests/fixtures/conformance/logs").glob("*.jsonl"):
+            for seq, line in enumerate(log.read_text().replace('"{{tools}}"', "[]").splitlines()):
+                event = {"seq": seq, "time": 0, **json.loads(line)}
+                if "data" in event:
+                    self.assertEqual(problems(DESCRIPTION["$defs"]["SessionEvent"], event), [], line)
+                    seen.add(event["type"])
+        self.assertGreater(len(seen & DESCRIPTION["events"].keys()), 10)
 
     def test_turns_of_a_session_follow_each_other(self):
         with self.lorimer({"text": "one"}, {"text": "two"}) as lorimer:
@@ -270,6 +298,8 @@ class ClientTest(unittest.TestCase):
         lorimer = self.lorimer(model="x", command=(sys.executable, "-c", stubborn), close_timeout=0.3).start()
         self.assertEqual(lorimer.close(), -signal.SIGKILL)
         self.assertEqual(lorimer.close(), -signal.SIGKILL)
+        # It is no runtime, and says so little.
+        self.frames.problems.clear()
 
     def test_closing_ends_a_running_turn(self):
         with self.lorimer(bash("sleep 600")) as lorimer:
