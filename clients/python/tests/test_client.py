@@ -30,6 +30,12 @@ def bash(command):
     return {"calls": [{"name": "bash", "arguments": {"command": command, "description": "Does it"}}]}
 
 
+def asking(command):
+    """A call that needs a person's leave wherever it runs."""
+    wish = {"sandbox_permissions": "danger-full-access", "justification": "It has to."}
+    return {"calls": [{"name": "bash", "arguments": {"command": command, "description": "Does it", **wish}}]}
+
+
 QUESTION = {"id": "colour", "question": "Which?", "options": [{"label": "red"}, {"label": "blue"}]}
 
 
@@ -186,7 +192,7 @@ class ClientTest(unittest.TestCase):
             asked.append((request["toolName"], request["arguments"]["command"]))
             return "not like this" if len(asked) == 2 else True
 
-        turns = (bash("echo yes"), bash("echo no"), {"text": "done"})
+        turns = (asking("echo yes"), asking("echo no"), {"text": "done"})
         with self.lorimer(*turns, permission_mode="workspace-write", on_approval=decide) as lorimer:
             results = self.tool_results(lorimer.session().run("go", PATIENCE))
         self.assertEqual(asked, [("bash", "echo yes"), ("bash", "echo no")])
@@ -198,7 +204,7 @@ class ClientTest(unittest.TestCase):
             raise ValueError("no idea")
 
         (self.workspace / "keep").touch()
-        turns = (bash("rm keep"), {"text": "done"})
+        turns = (asking("rm keep"), {"text": "done"})
         for options in ({"on_approval": decide}, {"on_approval": lambda request: None}, {}):
             with self.lorimer(*turns, permission_mode="workspace-write", **options) as lorimer:
                 lorimer.session().run("go", PATIENCE)
@@ -212,7 +218,7 @@ class ClientTest(unittest.TestCase):
             asked.set()
             return answer.wait(PATIENCE)
 
-        with self.lorimer(bash("touch made"), permission_mode="workspace-write", on_approval=decide) as lorimer:
+        with self.lorimer(asking("touch made"), permission_mode="workspace-write", on_approval=decide) as lorimer:
             session = lorimer.session()
             turn = session.stream("go")
             self.assertTrue(asked.wait(PATIENCE))
@@ -319,7 +325,7 @@ class ClientTest(unittest.TestCase):
         self.assertLessEqual(len(example.strip().splitlines()), 10)
         home = self.root / "home"
         home.mkdir()
-        model = self.script(bash("echo ran > proof"), {"text": "All tests pass."})
+        model = self.script(asking("echo ran > proof"), {"text": "All tests pass."})
         (home / "config.toml").write_text(f'model = "offline/{model}"\n')
         programs = self.root / "bin"
         programs.mkdir()

@@ -49,6 +49,12 @@ function bash(command: string): Reply {
   return { calls: [{ name: "bash", arguments: { command, description: "Does it" } }] };
 }
 
+/** A call that needs a person's leave wherever it runs. */
+function asking(command: string): Reply {
+  const wish = { sandbox_permissions: "danger-full-access", justification: "It has to." };
+  return { calls: [{ name: "bash", arguments: { command, description: "Does it", ...wish } }] };
+}
+
 async function start(turns: Reply[], options: LorimerOptions = {}, fail = {}): Promise<Lorimer> {
   const model = join(root, "script.json");
   writeFileSync(model, JSON.stringify({ turns, fail }));
@@ -166,9 +172,9 @@ test("the working directory changes", async () => {
 
 test("approvals and questions are asked", async () => {
   const question: Question = { id: "colour", question: "Which?", options: [{ label: "red" }, { label: "blue" }] };
-  const asking: Reply = { calls: [{ name: "ask_user_question", arguments: { questions: [question] } }] };
+  const wondering: Reply = { calls: [{ name: "ask_user_question", arguments: { questions: [question] } }] };
   let asked = 0;
-  const lorimer = await start([bash("echo yes"), bash("echo no"), asking, { text: "done" }], {
+  const lorimer = await start([asking("echo yes"), asking("echo no"), wondering, { text: "done" }], {
     permissionMode: "workspace-write",
     onApproval: async ({ toolName }) => (++asked === 1 ? toolName === "bash" : "not like this"),
     onQuestion: ({ questions }) => questions.map(({ id }) => ({ id, selected: ["blue"] })),
@@ -184,7 +190,7 @@ test("a callback that throws is a no", async () => {
   const onApproval = () => {
     throw new Error("no idea");
   };
-  const lorimer = await start([bash("rm keep"), { text: "done" }], { permissionMode: "workspace-write", onApproval });
+  const lorimer = await start([asking("rm keep"), { text: "done" }], { permissionMode: "workspace-write", onApproval });
   await lorimer.session().run("go", { timeoutMs });
   assert.ok(existsSync(join(workspace, "keep")));
 });

@@ -83,7 +83,8 @@ fn run_example(built: &Built) {
     for folder in ["home", "ws", "bin"] {
         fs::create_dir(root.join(folder)).expect("a folder");
     }
-    let command = r#"{"command": "echo ran > proof", "description": "Leaves a proof"}"#;
+    let command = r#"{"command": "echo ran > proof", "description": "Leaves a proof",
+        "sandbox_permissions": "danger-full-access", "justification": "It has to."}"#;
     let script = format!(
         r#"{{"turns": [{{"calls": [{{"name": "bash", "arguments": {command}}}]}}, {{"text": "All tests pass."}}]}}"#
     );
