@@ -129,7 +129,7 @@ fn the_protocol_is_described_without_a_home() {
     lab.configure("model = 5\n");
     for arguments in [&["sdk", "--describe"][..], &["--profile", "sdk", "--describe"]] {
         let described: Value =
-            serde_json::from_str(&lab.lorimer(arguments).end().answer()).expect("a JSON document");
+            serde_json::from_str(lab.lorimer(arguments).end().answer()).expect("a JSON document");
         assert_eq!(described["$schema"], "https://json-schema.org/draft/2020-12/schema");
         assert!(described["requests"]["session/prompt"].is_object());
     }
