@@ -30,7 +30,7 @@ Approval = Union[bool, str, ApprovalResult]
 class Lorimer:
     """Agents in a process of their own. Use it as a context manager: `start` and `close` are its two ends.
 
-    - `command`: the program and its arguments; more of them go behind `sdk`, as in `("lorimer", "sdk", "--patch", FILE)`.
+    - `command`: the program and its arguments; more of them go behind `sdk`.
     - `cwd`: the workspace of new sessions, by default the current folder.
     - `provider`, `model`, `reasoning_effort`, `max_tokens`, `permission_mode`: by default what is configured.
     - `on_approval(request)`: whether a call may run, as `Approval`. Without it nobody is asked, and the answer is no.
@@ -90,7 +90,11 @@ class Lorimer:
         self.close()
 
     def start(self) -> "Lorimer":
-        """Starts the process. Raises `RpcError` when the settings cannot be used, and leaves no process then."""
+        """Starts the process.
+
+        Raises `RpcError` when the settings cannot be used, `RuntimeClosed` when it ends at once, and `TimeoutError` when
+        it does not answer; none of these leaves a process.
+        """
         if self._connection is not None:
             raise RuntimeError("the runtime was started before; make another Lorimer")
         self._connection = Connection(self._command, self._env, self._notified, self._answer, self._ended)

@@ -101,12 +101,12 @@ class Connection:
         return result
 
     def close(self, grace: float) -> Optional[int]:
-        """Ends the runtime: it is asked to, then its input ends, then SIGTERM, then SIGKILL, each after `grace` seconds.
+        """Ends the runtime. The process is reaped when this returns. Returns its exit code.
 
-        The process is reaped when this returns. Returns its exit code.
+        It is asked to end, then its input ends, then it gets SIGTERM, then SIGKILL, each after `grace` seconds.
         """
         # A write that the runtime does not take must not hold this up; its end breaks the pipe.
-        asking = threading.Thread(target=self._ask_to_end, args=(grace,), name="lorimer-shutdown", daemon=True)
+        asking = threading.Thread(target=self._ask_to_end, args=(grace,), daemon=True)
         asking.start()
         asking.join(grace)
         if self._writing.acquire(timeout=grace):

@@ -26,8 +26,8 @@ class RunResult:
     """What a turn came to.
 
     `stop_reason` is "completed" when the model finished, otherwise "max-tokens", "aborted", "error", "blocked" or
-    "interrupted" (it just stopped), or "discarded" when the message was thrown away before its turn began. Only with "completed" is `text`
-    an answer; otherwise it is what there was of one.
+    "interrupted" (it just stopped), or "discarded" when the message was thrown away before its turn began. Only with
+    "completed" is `text` an answer; otherwise it is what there was of one.
     """
 
     session_id: str
@@ -98,9 +98,9 @@ class Turn:
     def result(self, timeout: Optional[float] = None, check: bool = True) -> RunResult:
         """Waits for the end of the turn.
 
-        A turn that did not end with an answer raises `TurnFailed`, or with `check=False` is returned like any other. One
-        that takes longer than `timeout` seconds is cancelled, together with what is queued in its session, and raises
-        `RunTimeout`.
+        A turn that did not end with an answer raises `TurnFailed`, or with `check=False` is returned like any other.
+        One that takes longer than `timeout` seconds is cancelled, together with what is queued in its session, and
+        raises `RunTimeout`.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         try:
@@ -208,7 +208,10 @@ class Session:
 
     @property
     def working_directory(self) -> str:
-        """Where relative paths and commands start, an absolute path. May be set, a relative path starts at the current one."""
+        """Where relative paths and commands start, an absolute path.
+
+        May be set; a relative path starts at the current one.
+        """
         return str(self._request("session/working-directory/get")["cwd"])
 
     @working_directory.setter

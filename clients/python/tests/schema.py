@@ -67,7 +67,7 @@ def named(schema):
 
 
 def chosen(alternatives, value):
-    """The alternative whose tag a value has, so that an open union does not take a broken one; all when there is none."""
+    """The alternative whose tag a value has, so that an open union does not take a broken one; otherwise all."""
     for one in alternatives:
         for name, member in named(one).get("properties", {}).items():
             if isinstance(value, dict) and "const" in member and value.get(name) == member["const"]:

@@ -293,6 +293,23 @@ class ClientTest(unittest.TestCase):
         with self.assertRaises(FileNotFoundError):
             self.lorimer(model="x", command=(str(self.root / "missing"),)).start()
 
+    def test_a_program_that_says_much_on_the_side_does_not_stand_still(self):
+        chatty = (
+            "import json, sys\n"
+            "sys.stderr.write('much to say\\n' * 200_000)\n"
+            "number = json.loads(sys.stdin.readline())['id']\n"
+            "error = {'code': -32603, 'message': 'enough'}\n"
+            "print(json.dumps({'jsonrpc': '2.0', 'id': number, 'error': error}), flush=True)\n"
+        )
+        with self.assertRaisesRegex(RpcError, "enough"):
+            self.lorimer(model="x", command=(sys.executable, "-c", chatty)).start()
+
+    def test_a_program_that_does_not_answer_is_given_up(self):
+        silent = (sys.executable, "-c", "import sys; sys.stdin.read()")
+        lorimer = self.lorimer(model="x", command=silent, start_timeout=0.3, close_timeout=0.3)
+        self.assertRaises(TimeoutError, lorimer.start)
+        self.assertEqual(lorimer.close(), 0)
+
     def test_a_program_that_does_not_end_is_killed(self):
         stubborn = (
             "import json, signal, sys, time\n"

@@ -17,7 +17,10 @@ import type {
 } from "./protocol.js";
 import { Session } from "./session.js";
 
-/** What may be answered to a call that needs leave: yes or no, a text for the model that comes with a no, or the protocol's own object. */
+/**
+ * What may be answered to a call that needs leave: yes or no, a text for the model that comes with a no, or the
+ * protocol's own object.
+ */
 export type Approval = boolean | string | ApprovalResult;
 
 export interface LorimerOptions {
@@ -63,7 +66,7 @@ export class Lorimer implements AsyncDisposable {
     });
   }
 
-  /** Starts the process. Rejects when it cannot be started or its settings cannot be used, and leaves no process then. */
+  /** Starts the process. Rejects when that fails or its settings cannot be used, and leaves no process then. */
   static async start(options: LorimerOptions = {}): Promise<Lorimer> {
     const lorimer = new Lorimer(options);
     try {

@@ -5,7 +5,13 @@ import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
 
 import { RpcError, RunTimeout, RuntimeClosed } from "./errors.js";
-import type { RequestCancelled, Requests, ReverseRequests, SessionEventParams, SessionStatusParams } from "./protocol.js";
+import type {
+  RequestCancelled,
+  Requests,
+  ReverseRequests,
+  SessionEventParams,
+  SessionStatusParams,
+} from "./protocol.js";
 
 /** Lines of standard error that are kept for an error's text. */
 const STDERR_LINES = 50;
@@ -108,8 +114,8 @@ export class Connection {
   }
 
   /**
-   * Ends the runtime: it is asked to, then its input ends, then SIGTERM, then SIGKILL, each after `graceMs`. The process
-   * is reaped when this is done.
+   * Ends the runtime: it is asked to, then its input ends, then it gets SIGTERM, then SIGKILL, each after `graceMs`. The
+   * process is reaped when this is done.
    */
   async close(graceMs: number): Promise<void> {
     await this.request("shutdown", {}, { timeoutMs: graceMs }).catch(() => {});

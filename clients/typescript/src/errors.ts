@@ -44,7 +44,7 @@ export class TurnFailed extends LorimerError {
   }
 }
 
-/** Something took longer than it was given. When that was a turn, it was cancelled, and `result` is what there is of it. */
+/** Something took longer than it was given. A turn was cancelled then, and `result` is what there is of it. */
 export class RunTimeout extends LorimerError {
   constructor(
     what: string,

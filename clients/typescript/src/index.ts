@@ -3,4 +3,5 @@
 export { Lorimer, type Approval, type LorimerOptions } from "./client.js";
 export { LorimerError, RpcError, RunTimeout, RuntimeClosed, TurnFailed } from "./errors.js";
 export type * from "./protocol.js";
-export { Session, Turn, type Input, type ResultOptions, type RunResult, type StopReason, type TurnOptions } from "./session.js";
+export { Session, Turn } from "./session.js";
+export type { Input, ResultOptions, RunResult, StopReason, TurnOptions } from "./session.js";

@@ -8,12 +8,12 @@ import type { ContentBlock, Delivery, Failure, SessionEvent, TokenUsage, TurnEnd
 export type Input = string | ContentBlock[];
 
 /**
- * Why a turn ended: "completed" when the model finished, "interrupted" when it just stopped, "discarded" when its message
- * was thrown away before it began.
+ * Why a turn ended: "completed" when the model finished, "interrupted" when it just stopped, "discarded" when its
+ * message was thrown away before it began.
  */
 export type StopReason = TurnEndReason["kind"] | "discarded";
 
-/** What a turn came to. Only with the stop reason "completed" is `text` an answer; otherwise it is what there was of one. */
+/** What a turn came to. Only with the stop reason "completed" is `text` an answer, otherwise what there was of one. */
 export interface RunResult {
   sessionId: string;
   /** The last text of the model in this turn. */

@@ -107,7 +107,8 @@ test("a tool turn is streamed", async () => {
 test("turns follow each other, and sessions work at once", async () => {
   const lorimer = await start([{ text: "one" }, { text: "two" }]);
   const session = lorimer.session("chosen-id");
-  const turns = await Promise.all([session.stream("first"), session.stream("second"), lorimer.session().stream("other")]);
+  const streams = [session.stream("first"), session.stream("second"), lorimer.session().stream("other")];
+  const turns = await Promise.all(streams);
   const results = await Promise.all(turns.map((turn) => turn.result({ timeoutMs })));
   assert.deepEqual(results.map((result) => result.text), ["one", "two", "one"]);
 });
@@ -130,7 +131,8 @@ test("a running turn is cancelled, by hand and by a signal", async () => {
   const [turn, waiting] = await Promise.all([session.stream("go"), session.stream("later")]);
   await until(turn, "tool/call");
   assert.equal(await session.cancel(), true);
-  await assert.rejects(turn.result({ timeoutMs }), (error) => error instanceof TurnFailed && error.result.stopReason === "aborted");
+  const aborted = (error: unknown) => error instanceof TurnFailed && error.result.stopReason === "aborted";
+  await assert.rejects(turn.result({ timeoutMs }), aborted);
   assert.equal((await waiting.result({ timeoutMs, check: false })).stopReason, "discarded");
 
   const abort = new AbortController();
@@ -149,7 +151,8 @@ test("stored sessions go on in another process", async () => {
   await first.session(id).run("second");
   await first.close();
   const lorimer = await start(turns);
-  await assert.rejects(lorimer.resume("no-such-session"), (error) => error instanceof RpcError && /not found/.test(error.message));
+  const unknown = (error: unknown) => error instanceof RpcError && /not found/.test(error.message);
+  await assert.rejects(lorimer.resume("no-such-session"), unknown);
   assert.equal((await (await lorimer.resume(id)).run("third", { timeoutMs })).text, "three");
   const fork = await lorimer.fork(id, 1);
   {

@@ -47,6 +47,18 @@ fn generated_files_are_up_to_date() {
 }
 
 #[test]
+fn the_clients_have_the_version_of_the_program() {
+    let version = env!("CARGO_PKG_VERSION");
+    for (file, line) in [
+        ("python/pyproject.toml", format!("version = \"{version}\"")),
+        ("typescript/package.json", format!("\"version\": \"{version}\"")),
+    ] {
+        let text = std::fs::read_to_string(clients().join(file)).expect("a file");
+        assert!(text.contains(&line), "clients/{file} has no line {line}");
+    }
+}
+
+#[test]
 fn no_name_is_given_twice() {
     for (file, text) in generate() {
         let keywords = ["class ", "export interface ", "export type "];
