@@ -11,6 +11,8 @@ import sys
 import tempfile
 import threading
 import unittest
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent.parent
@@ -37,6 +39,11 @@ def asking(command):
 
 
 QUESTION = {"id": "colour", "question": "Which?", "options": [{"label": "red"}, {"label": "blue"}]}
+
+
+def examples():
+    """The blocks of code of the README."""
+    return re.findall(r"```python\n(.*?)```", (HERE / "README.md").read_text(), re.DOTALL)
 
 
 class ClientTest(unittest.TestCase):
@@ -337,8 +344,7 @@ class ClientTest(unittest.TestCase):
             self.assertRaises(RuntimeClosed, unheard.result)
 
     def test_the_example_of_the_readme_runs_as_it_stands(self):
-        readme = (HERE / "README.md").read_text()
-        example = re.search(r"```python\n(.*?)```", readme, re.DOTALL).group(1)
+        example = examples()[0]
         self.assertLessEqual(len(example.strip().splitlines()), 10)
         home = self.root / "home"
         home.mkdir()
@@ -361,6 +367,11 @@ class ClientTest(unittest.TestCase):
         self.assertEqual((ran.returncode, ran.stderr), (0, ""))
         self.assertIn("All tests pass.", ran.stdout)
         self.assertTrue((self.workspace / "proof").exists())
+
+    def test_the_other_example_of_the_readme_streams(self):
+        with self.lorimer({"text": "It is small."}) as lorimer, redirect_stdout(StringIO()) as printed:
+            exec(examples()[1], {"session": lorimer.session()})
+        self.assertTrue(printed.getvalue().startswith("It is small.{'inputTokens'"), printed.getvalue())
 
 
 if __name__ == "__main__":

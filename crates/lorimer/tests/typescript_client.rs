@@ -26,7 +26,11 @@ impl Built {
         }
         let packages = fs::canonicalize(packages).expect("the folder").join("node_modules");
         std::os::unix::fs::symlink(packages, built.client().join("node_modules")).expect("a link");
-        fs::write(built.client().join("tests/example.ts"), built.example()).expect("the example");
+        let [example, streaming] = built.examples();
+        fs::write(built.client().join("tests/example.ts"), example).expect("the example");
+        let context = "import type { Session } from \"lorimer-client\";\ndeclare const session: Session;\n";
+        fs::write(built.client().join("tests/streaming.ts"), format!("{context}{streaming}"))
+            .expect("the other");
         for project in [".", "tests"] {
             let compiler = "node_modules/typescript/bin/tsc";
             let mut compile = Command::new("node");
@@ -39,11 +43,15 @@ impl Built {
         self.root.path().join("client")
     }
 
-    /// The first block of code of the README.
-    fn example(&self) -> String {
+    /// The two blocks of code of the README: a program, and a piece of one.
+    fn examples(&self) -> [String; 2] {
         let readme = fs::read_to_string(self.client().join("README.md")).expect("a README");
-        let (_, rest) = readme.split_once("```ts\n").expect("a block of code");
-        rest.split_once("```").expect("its end").0.to_owned()
+        let blocks: Vec<String> = readme
+            .split("```ts\n")
+            .skip(1)
+            .map(|rest| rest.split_once("```").expect("its end").0.to_owned())
+            .collect();
+        blocks.try_into().expect("two blocks of code")
     }
 }
 
@@ -78,7 +86,7 @@ fn the_typescript_client_passes_its_tests_and_its_example_runs() {
 
 /// Runs the example as it stands, on a model that the settings name.
 fn run_example(built: &Built) {
-    assert!(built.example().lines().count() <= 10);
+    assert!(built.examples()[0].lines().count() <= 10);
     let root = built.root.path();
     for folder in ["home", "ws", "bin"] {
         fs::create_dir(root.join(folder)).expect("a folder");
