@@ -45,8 +45,9 @@ const SDK_NOTES: &str =
     "`lorimer --profile sdk` is the same, and --patch, --dump-config and --dump-default-config are as in
 `lorimer headless --help`.
 
-Example:
-  lorimer sdk --patch no-shell.yml";
+Examples:
+  lorimer sdk --patch no-shell.yml
+  lorimer sdk --describe > protocol.schema.json";
 
 /// The commands.
 #[derive(Debug, Subcommand)]
@@ -62,7 +63,7 @@ pub enum Command {
     Headless(HeadlessArgs),
     /// Serve SDK clients of the DeepSeek Harness over standard input and output
     #[command(after_help = SDK_NOTES)]
-    Sdk,
+    Sdk(SdkArgs),
     /// List, show and manage stored sessions
     #[command(subcommand, after_help = "Example:\n  lorimer sessions list")]
     Sessions(SessionsCommand),
@@ -101,6 +102,14 @@ const CONFIG_EXAMPLES: &str = "Examples:
   lorimer config get bash.timeout_ms
   lorimer config set model ollama/llama3.2
   lorimer config schema > settings.schema.json";
+
+/// `lorimer sdk`
+#[derive(Debug, Args)]
+pub struct SdkArgs {
+    /// Print a description of the whole protocol (JSON Schema), and serve nobody
+    #[arg(long)]
+    pub describe: bool,
+}
 
 /// `lorimer fork`
 #[derive(Debug, Args)]

@@ -76,7 +76,7 @@ fn dispatch(cli: &Cli) -> Result<Exit, CommandError> {
         Command::Run(args) => commands::run::run(args),
         Command::Demo(args) => commands::demo::demo(args),
         // Their words have been taken by `dsh::applies`.
-        Command::Headless(_) | Command::Sdk => Err(CommandError::usage("name the profile first")),
+        Command::Headless(_) | Command::Sdk(_) => Err(CommandError::usage("name the profile first")),
         Command::Sessions(command) => commands::sessions::sessions(command),
         Command::Models(args) => commands::models::models(args),
         Command::Fork(args) => commands::sessions::fork(args),

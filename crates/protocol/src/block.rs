@@ -6,9 +6,6 @@ use serde_json::Value;
 use crate::{CallId, Extra};
 
 /// One piece of a message. Tagged by `type`.
-///
-/// A block that is not of a known type, or that is malformed for its type, is [`ContentBlock::Unknown`]:
-/// it is kept verbatim and skipped by serializers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "kebab-case")]
@@ -23,7 +20,7 @@ pub enum ContentBlock {
     ToolCall(ToolCallBlock),
     /// What a tool call came to.
     ToolResult(ToolResultBlock),
-    /// Anything else, verbatim.
+    /// A block of another type, or one that is malformed for its type: kept verbatim, and skipped by serializers.
     #[serde(untagged)]
     Unknown(Value),
 }

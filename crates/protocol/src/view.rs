@@ -49,7 +49,7 @@ pub struct FileLocation {
 pub struct FileDiff {
     /// The path as the call gave it.
     pub path: String,
-    /// Context and removed lines; `None` when there were none.
+    /// Context and removed lines; null when there were none.
     pub old_text: Option<String>,
     /// Context and added lines.
     pub new_text: String,

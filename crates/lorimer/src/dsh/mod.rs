@@ -80,6 +80,9 @@ fn run(arguments: &[OsString]) -> Result<Exit, Refusal> {
     let Some(command) = program(Some(word), &launch.arguments)? else {
         return Ok(Exit::Completed);
     };
+    if matches!(&command, Command::Sdk(args) if args.describe) {
+        return print_description().map_err(Refusal::Failed);
+    }
     let home = home::home()?;
     let here = home::workspace(None)?;
     let patches = read_patches(&launch)?;
@@ -127,7 +130,15 @@ fn print_rows(launch: &Launch, dump: Dump) -> Result<Exit, CommandError> {
         Dump::Effective => below_patches(&home::home()?, &cwd)?,
     };
     let layered: Layered = lay(settings, &read_patches(launch)?, &cwd)?;
+    print_lines(dump::lines(&layered))
+}
+
+fn print_description() -> Result<Exit, CommandError> {
+    print_lines([format!("{:#}", lorimer_rpc::describe())])
+}
+
+fn print_lines(lines: impl IntoIterator<Item = String>) -> Result<Exit, CommandError> {
     let out = StdoutWriter::start().map_err(|error| CommandError::failed(error.to_string()))?;
-    dump::lines(&layered).into_iter().for_each(|line| out.line(line));
+    lines.into_iter().for_each(|line| out.line(line));
     out.finish_listing()
 }

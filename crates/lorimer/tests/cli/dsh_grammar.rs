@@ -124,6 +124,18 @@ fn signals_end_it_in_order() {
 }
 
 #[test]
+fn the_protocol_is_described_without_a_home() {
+    let lab = Lab::new();
+    lab.configure("model = 5\n");
+    for arguments in [&["sdk", "--describe"][..], &["--profile", "sdk", "--describe"]] {
+        let described: Value =
+            serde_json::from_str(lab.lorimer(arguments).end().answer()).expect("a JSON document");
+        assert_eq!(described["$schema"], "https://json-schema.org/draft/2020-12/schema");
+        assert!(described["requests"]["session/prompt"].is_object());
+    }
+}
+
+#[test]
 fn command_lines_that_cannot_be_used_are_one_line() {
     let lab = Lab::new();
     let mut said = Vec::new();

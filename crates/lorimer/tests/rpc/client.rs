@@ -96,11 +96,15 @@ impl Lab {
 
     /// The log of a session, one event a line, and its header first.
     pub fn log(&self, session: &str) -> Vec<Value> {
-        let sessions = self.root().join("dsh/lorimer/sessions");
-        let project =
-            std::fs::read_dir(sessions).expect("sessions").flatten().next().expect("a project").path();
-        let text = std::fs::read_to_string(project.join(session).join("session.jsonl")).expect("a log");
+        let text = self.log_text(session).expect("a log");
         text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    }
+
+    /// The text of a session's log, once there is one.
+    pub fn log_text(&self, session: &str) -> Option<String> {
+        let projects = std::fs::read_dir(self.root().join("dsh/lorimer/sessions")).ok()?;
+        let mut logs = projects.flatten().map(|project| project.path().join(session).join("session.jsonl"));
+        logs.find_map(|log| std::fs::read_to_string(log).ok())
     }
 
     /// The payloads of a session's events of one type.

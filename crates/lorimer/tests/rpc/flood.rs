@@ -10,13 +10,16 @@ use crate::client::{Client, Lab};
 /// More than every pipe and queue on the way takes.
 const REPLY_CHARS: usize = 4_000_000;
 
-/// A client that has asked for a long reply and does not read any of it.
+/// A client whose turn has begun with a long reply, and that does not read any of it.
 fn flooded(lab: &Lab) -> Client {
     let queue = [("LORIMER_RPC__MAX_QUEUED_BYTES", "65536")];
     let mut client = lab.start_with(&["sdk"], &queue);
     client.write(format!("{}\n", json!({"id": "i", "method": "initialize", "params": lab.route()})));
     let prompt = json!({"sessionId": "s", "contentBlocks": [{"type": "text", "text": "go"}]});
     client.write(format!("{}\n", json!({"id": "p", "method": "session/prompt", "params": prompt})));
+    while !lab.log_text("s").is_some_and(|log| log.contains("\"turn/start\"")) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
     client
 }
 

@@ -41,8 +41,10 @@ pub struct RequestHeader {
     /// The system prompt; absent when empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,
-    /// Array of [`ToolSpec`]; absent when empty. A fixture may hold a token here, so it is kept as JSON.
+    /// The tools that are offered; absent when there are none.
+    // Recorded logs may hold a placeholder here, so it is kept as JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<ToolSpec>>"))]
     pub tools: Option<Value>,
     /// Unknown fields.
     #[serde(flatten)]

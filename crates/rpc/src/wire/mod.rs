@@ -57,12 +57,12 @@ macro_rules! methods {
         )*
 
         $(#[$list_doc])*
-        pub fn $list(generator: &mut SchemaGenerator) -> Vec<Described> {
+        pub fn $list(params: &mut SchemaGenerator, results: &mut SchemaGenerator) -> Vec<Described> {
             vec![$(Described {
                 name: $name,
                 about: $about,
-                params: generator.subschema_for::<$params>(),
-                result: Some(generator.subschema_for::<$result>()),
+                params: params.subschema_for::<$params>(),
+                result: Some(results.subschema_for::<$result>()),
             },)*]
         }
     };

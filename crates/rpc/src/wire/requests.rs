@@ -26,7 +26,7 @@ pub struct InitializeParams {
     pub reasoning_effort: Option<String>,
     /// Output limit in tokens, a positive integer; the model's default when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<u64>")]
+    #[schemars(with = "Option<u64>", range(min = 1))]
     pub max_tokens: Option<serde_json::Value>,
     /// What agents may change; the configured mode when left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -19,7 +19,8 @@ pub struct ApprovalParams {
     /// Why it is asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The whole arguments, an object.
+    /// The whole arguments.
+    #[schemars(with = "serde_json::Map<String, Value>")]
     pub arguments: Value,
     /// The call as a card.
     #[serde(default, skip_serializing_if = "Option::is_none")]
