@@ -214,17 +214,17 @@ impl Server {
             Fork::NAME => self.fork(id, params),
             Delete::NAME => self.delete(id, params_of::<Delete>(params)?.session_id).await,
             Close::NAME => self.close(id, &params_of::<Close>(params)?.session_id).await,
-            Cancel::NAME => self.to_open(id, params_of::<Cancel>(params)?.session_id, Command::Cancel),
+            Cancel::NAME => self.hand_to_open(id, &params_of::<Cancel>(params)?.session_id, Command::Cancel),
             Resume::NAME => self.resume(id, params_of::<Resume>(params)?.session_id),
             Prompt::NAME => {
                 self.check_initialized()?;
                 let params = params_of::<Prompt>(params)?;
                 let command = Command::Prompt { content: params.content_blocks, delivery: params.delivery };
-                self.to_session(id, params.session_id, command)
+                self.hand_over(id, params.session_id, command)
             }
             GetWorkingDirectory::NAME => {
                 self.check_initialized()?;
-                self.to_session(
+                self.hand_over(
                     id,
                     params_of::<GetWorkingDirectory>(params)?.session_id,
                     Command::GetDirectory,
@@ -233,7 +233,7 @@ impl Server {
             SetWorkingDirectory::NAME => {
                 self.check_initialized()?;
                 let params = params_of::<SetWorkingDirectory>(params)?;
-                self.to_session(id, params.session_id, Command::SetDirectory { path: params.path })
+                self.hand_over(id, params.session_id, Command::SetDirectory { path: params.path })
             }
             _ => Err(RpcError::unknown_method(method)),
         }
@@ -270,7 +270,7 @@ impl Server {
     }
 
     /// Hands a request to its session, which is created when its id is new.
-    fn to_session(&mut self, id: &RequestId, session: SessionId, command: Command) -> Result<Done, RpcError> {
+    fn hand_over(&mut self, id: &RequestId, session: SessionId, command: Command) -> Result<Done, RpcError> {
         let unsent = match self.sessions.get(&session) {
             Some(handle) => match handle.send(id.clone(), command) {
                 Ok(()) => return Ok(Done::Answered),
@@ -285,8 +285,8 @@ impl Server {
         Ok(Done::Answered)
     }
 
-    fn to_open(&self, id: &RequestId, session: SessionId, command: Command) -> Result<Done, RpcError> {
-        let handle = self.sessions.get(&session).filter(|handle| handle.is_open());
+    fn hand_to_open(&self, id: &RequestId, session: &SessionId, command: Command) -> Result<Done, RpcError> {
+        let handle = self.sessions.get(session).filter(|handle| handle.is_open());
         match handle.map(|handle| handle.send(id.clone(), command)) {
             Some(Ok(())) => Ok(Done::Answered),
             _ => Err(RpcError::new(format!("session \"{session}\" is not open"))),
