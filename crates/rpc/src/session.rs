@@ -197,7 +197,7 @@ impl Open<'_> {
 
     async fn take(&mut self, id: RequestId, command: Command) {
         match command {
-            Command::Resume => self.answer(&id, Ok(Empty {})).await,
+            Command::Resume => self.resumed(&id).await,
             Command::Prompt { content, delivery } => self.prompt(&id, content, delivery).await,
             Command::GetDirectory => {
                 let directory = self.agent.working_directory().map_err(RpcError::from);
@@ -216,8 +216,20 @@ impl Open<'_> {
         }
     }
 
+    /// The answer says that a turn which a dead process left open is closed on disk.
+    async fn resumed(&mut self, id: &RequestId) {
+        let flushed = self.session.flush().await;
+        let answer = flushed
+            .map(|()| Empty {})
+            .map_err(|error| RpcError::new(format!("the session cannot be written: {error}")));
+        self.answer(id, answer).await;
+    }
+
     /// The receipt says that the message is on disk, and comes after its event.
     async fn prompt(&mut self, id: &RequestId, content: Vec<ContentBlock>, delivery: Delivery) {
+        if let Err(error) = check_blocks(&content) {
+            return self.answer::<Empty>(id, Err(error)).await;
+        }
         let queued = match delivery {
             Delivery::NextStep if self.running => self.agent.steer_with(content),
             _ => self.agent.follow_up_with(content),
@@ -264,6 +276,19 @@ impl Open<'_> {
     fn has_work(&self) -> bool {
         self.session.with_log(has_message)
     }
+}
+
+/// No model would be sent a block that is not understood, and nobody would know.
+fn check_blocks(content: &[ContentBlock]) -> Result<(), RpcError> {
+    let unknown = content.iter().enumerate().find_map(|(index, block)| match block {
+        ContentBlock::Unknown(value) => Some((index + 1, value)),
+        _ => None,
+    });
+    let Some((number, value)) = unknown else { return Ok(()) };
+    let kind = value["type"].as_str().unwrap_or("no type");
+    Err(RpcError::new(format!(
+        "session/prompt: block {number} ({kind}) is of no known type or lacks a field; send {{\"type\":\"text\",\"text\":…}}"
+    )))
 }
 
 fn has_message(log: &Log) -> bool {

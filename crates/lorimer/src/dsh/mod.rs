@@ -14,6 +14,7 @@ mod rows;
 mod yaml;
 
 use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::path::Path;
 
 use clap::Parser;
@@ -33,9 +34,40 @@ use crate::{home, sdk};
 /// What lines on standard error begin with.
 const SPEAKER: &str = "dsh";
 
+/// How long a client that cannot be served may take to make its first request.
+const CLIENT_WAIT_SECONDS: i64 = 2;
+
 /// Does what the arguments (without the program's name) ask for, and says why when it cannot.
 pub fn launch(arguments: &[OsString]) -> Exit {
     Progress::speak_as(SPEAKER);
+    let exit = launched(arguments);
+    if exit == Exit::Failed && serves(arguments) && !std::io::stdin().is_terminal() {
+        let_client_see_why();
+    }
+    exit
+}
+
+/// Whether a client waits at the other end of the streams.
+fn serves(arguments: &[OsString]) -> bool {
+    matches!(grammar::parse(arguments), Ok(Request::Launch(launch)) if launch.profile == Profile::Sdk)
+}
+
+/// Waits for a client's first request before it is left alone, and takes none after it.
+///
+/// DSH's clients show what standard error says when their request is not answered, but not when they cannot write it;
+/// then they ask for a shutdown, for whose answer they wait unless that cannot be written.
+fn let_client_see_why() {
+    let stdin = rustix::stdio::stdin();
+    let limit = rustix::event::Timespec { tv_sec: CLIENT_WAIT_SECONDS, tv_nsec: 0 };
+    let mut wanted = [rustix::event::PollFd::new(&stdin, rustix::event::PollFlags::IN)];
+    // Without a client there is nothing to wait for, and nothing to do about that.
+    let _ = rustix::event::poll(&mut wanted, Some(&limit));
+    if let Ok(nothing) = std::fs::File::open("/dev/null") {
+        let _ = rustix::stdio::dup2_stdin(nothing);
+    }
+}
+
+fn launched(arguments: &[OsString]) -> Exit {
     match run(arguments) {
         Ok(exit @ (Exit::Completed | Exit::Signal(_))) => exit,
         Ok(_) => Exit::Failed,

@@ -94,6 +94,13 @@ impl Lab {
         client
     }
 
+    /// Whether a session has been written.
+    pub fn has_log(&self, session: &str) -> bool {
+        let projects = std::fs::read_dir(self.root().join("dsh/lorimer/sessions"));
+        let mut projects = projects.into_iter().flatten().flatten();
+        projects.any(|project| project.path().join(session).join("session.jsonl").exists())
+    }
+
     /// The log of a session, one event a line, and its header first.
     pub fn log(&self, session: &str) -> Vec<Value> {
         let text = self.log_text(session).expect("a log");

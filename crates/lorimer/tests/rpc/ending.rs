@@ -75,6 +75,8 @@ fn a_killed_process_leaves_a_session_that_can_be_resumed() {
     assert_eq!(client.ended().signal, Some(9));
     let mut again = lab.ready(json!({}));
     again.ask("session/resume", json!({"sessionId": "s"}));
+    // The answer says that it is on disk.
+    assert_eq!(lab.logged("s", "turn/end"), [json!({"turn": 1, "reason": {"kind": "interrupted"}})]);
     let end = again.wait_event("s", "turn/end");
     assert_eq!(end["reason"]["kind"], "interrupted");
     again.prompt("s", "go on");
@@ -91,4 +93,17 @@ fn a_client_that_is_gone_ends_the_process() {
     client.ask("initialize", lab.route());
     drop(client.child.stdout.take());
     client.finish();
+}
+
+#[test]
+fn a_client_that_cannot_be_served_can_still_ask() {
+    let lab = Lab::new(json!([]));
+    let mut client = lab.start_with(&["--profile", "sdk"], &[("DSH_TOOLS_MODE", "ptc")]);
+    // Long after the program has found that it cannot serve, but well before it gives the client up.
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    client.send("initialize", lab.route());
+    assert_eq!(client.rest(), Vec::<Value>::new());
+    let ended = client.ended();
+    assert_eq!(ended.code, Some(1));
+    insta::assert_snapshot!(ended.stderr, @r#"dsh: tools mode "ptc" in the variable DSH_TOOLS_MODE needs code mode, which this version does not have; set native"#);
 }

@@ -282,3 +282,24 @@ fn a_failed_turn_does_not_keep_the_next_one_from_running() {
     assert_eq!(client.wait_event("s", "turn/end")["reason"]["kind"], "completed");
     client.finish();
 }
+
+#[test]
+fn what_no_model_can_be_sent_is_refused() {
+    let lab = Lab::new(json!([{"text": "fine"}]));
+    let mut client = lab.ready(json!({}));
+    let text = json!({"type": "text", "text": "look"});
+    let mut refused = |wrong: Value| {
+        let params = json!({"sessionId": "s", "contentBlocks": [text, wrong]});
+        client.refused("session/prompt", params)
+    };
+    let lines = [refused(json!({"type": "video"})), refused(json!({"type": "text"})), refused(json!("text"))];
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    session/prompt: block 2 (video) is of no known type or lacks a field; send {"type":"text","text":…}
+    session/prompt: block 2 (text) is of no known type or lacks a field; send {"type":"text","text":…}
+    session/prompt: block 2 (no type) is of no known type or lacks a field; send {"type":"text","text":…}
+    "#);
+    client.prompt("s", "go");
+    client.wait_idle("s");
+    client.finish();
+    assert_eq!(lab.logged("s", "turn/start").len(), 1);
+}
