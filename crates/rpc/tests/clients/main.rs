@@ -75,3 +75,15 @@ fn no_name_is_given_twice() {
 fn the_same_types_give_the_same_files() {
     assert_eq!(generate(), generate());
 }
+
+/// The examples of the clients' pages are run by tests, so the same ones stand in the README.
+#[test]
+fn the_readme_shows_the_examples_that_are_tested() {
+    let readme = std::fs::read_to_string(clients().join("../README.md")).expect("a file");
+    for (page, language) in [("python/README.md", "python"), ("typescript/README.md", "ts")] {
+        let page = std::fs::read_to_string(clients().join(page)).expect("a file");
+        let begin = page.find(&format!("```{language}\n")).expect("an example");
+        let length = page[begin + 3..].find("```").expect("its end");
+        assert!(readme.contains(&page[begin..begin + 3 + length]), "{language}");
+    }
+}
