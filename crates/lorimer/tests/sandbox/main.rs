@@ -176,7 +176,8 @@ fn backend_of(name: &str) -> String {
 
 /// Where a backend does not work, nothing runs.
 fn commands_are_refused(backend: &str) {
-    let said = Field::new(None).command(&[&backend_of(backend)], "workspace-write", |_| "echo ran".to_owned());
+    let said =
+        Field::new(None).command(&[&backend_of(backend)], "workspace-write", |_| "echo ran".to_owned());
     assert!(said.starts_with("Error: commands cannot be confined here: "), "{said}");
 }
 
