@@ -16,6 +16,7 @@ mod yaml;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::Path;
+use std::time::Duration;
 
 use clap::Parser;
 
@@ -36,6 +37,10 @@ const SPEAKER: &str = "dsh";
 
 /// How long a client that cannot be served may take to make its first request.
 const CLIENT_WAIT_SECONDS: i64 = 2;
+
+/// How long a client that has made its first request gets to read standard error, of which it may show what it has read
+/// when standard output ends.
+const CLIENT_READS_WITHIN: Duration = Duration::from_millis(50);
 
 /// Does what the arguments (without the program's name) ask for, and says why when it cannot.
 pub fn launch(arguments: &[OsString]) -> Exit {
@@ -62,6 +67,8 @@ fn let_client_see_why() {
     let mut wanted = [rustix::event::PollFd::new(&stdin, rustix::event::PollFlags::IN)];
     // Without a client there is nothing to wait for, and nothing to do about that.
     let _ = rustix::event::poll(&mut wanted, Some(&limit));
+    // It may be about to read what was said.
+    std::thread::sleep(CLIENT_READS_WITHIN);
     if let Ok(nothing) = std::fs::File::open("/dev/null") {
         let _ = rustix::stdio::dup2_stdin(nothing);
     }

@@ -39,8 +39,9 @@ async function open({ harness: name, options }) {
   const harness = new DeepSeekHarness(optionsOf(options));
   harness.client.start();
   // The harness takes another client when this one is refused.
-  const child = harness.client.child;
-  harnesses.set(name, { harness, child });
+  const client = harness.client;
+  const child = client.child;
+  harnesses.set(name, { harness, client, child });
   await harness.start();
   return { pid: child.pid };
 }
@@ -73,6 +74,7 @@ const OPS = {
   getDirectory: async (ask) => (await request(ask, "session/working-directory/get", { sessionId: ask.session })).cwd,
   setDirectory: async (ask) =>
     (await request(ask, "session/working-directory/set", { sessionId: ask.session, path: ask.path })).cwd,
+  said: (ask) => harnesses.get(ask.harness).client.stderrTail.join("\n"),
   exitCode: (ask) => harnesses.get(ask.harness).child.exitCode,
   close,
 };

@@ -13,6 +13,7 @@ import time
 from deepseek_harness import DeepSeekHarness
 
 harnesses = {}
+clients = {}
 processes = {}
 tasks = {}
 
@@ -23,6 +24,7 @@ def open_harness(name, options):
     options["patches"] = tuple(options.get("patches", ()))
     harness = DeepSeekHarness(**options)
     harness.client.start()
+    clients[name] = harness.client
     # The client forgets its process when it closes.
     processes[name] = harness.client._proc
     harness.start()
@@ -45,6 +47,11 @@ def run(name, session, input):
     }
 
 
+def said(name):
+    clients[name]._stderr_thread.join()
+    return "\n".join(clients[name]._stderr_lines)
+
+
 def close(name):
     harness = harnesses.pop(name)
     harness.close()
@@ -61,6 +68,7 @@ OPS = {
     "resume": lambda a: {"id": harnesses[a["harness"]].resume_session(a["session"]).id},
     "getDirectory": lambda a: session(a["harness"], a["session"]).get_working_directory(),
     "setDirectory": lambda a: session(a["harness"], a["session"]).set_working_directory(a["path"]),
+    "said": lambda a: said(a["harness"]),
     "exitCode": lambda a: processes[a["harness"]].wait(),
     "close": lambda a: close(a["harness"]),
 }
