@@ -17,9 +17,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::escalation::WiderMode;
 use crate::files::{
-    FileFacts, FsCode, FsError, FsTarget, ModeFence, Publication, Published, WriteFence, WriteRequest,
-    check_path, describe_binary, describe_invalid, diffs_from_meta, hunks, io_text, last_observation,
-    lock_target, meta_of_diffs, open_regular, publish, read_to_cap, record, resolve, run_blocking, to_lf,
+    FileFacts, FsCode, FsError, FsTarget, ModeFence, Place, Publication, Published, WriteFence, WriteRequest,
+    check_path, describe_binary, describe_invalid, diffs_from_meta, hunks, io_text, is_off_the_way,
+    last_observation, lock_target, meta_of_diffs, publish, read_to_cap, record, resolve, run_blocking, to_lf,
 };
 use splice::{SpliceError, splice};
 
@@ -218,20 +218,21 @@ impl EditJob {
     fn run(self) -> Result<EditValue, FsError> {
         let seen = self.seen_version()?;
         self.options.fence.check(&self.request)?;
-        let (bytes, facts) = self.content(&seen)?;
+        let mut place = Place::of(&self.target.real_path).map_err(|error| self.failed(&error))?;
+        let (bytes, facts) = self.content(&place, &seen)?;
         let before = self.text(&bytes)?;
         let after = self.spliced(before)?;
         let publication = Publication {
-            path: &self.target.real_path,
+            place: &mut place,
             content: after.as_bytes(),
             replaces: Some(&facts),
             cancel: &self.cancel,
         };
-        let version = match publish(&publication) {
+        let version = match publish(publication) {
             Ok(Published::Done(facts)) => facts.version,
             Ok(Published::Changed | Published::Exists) => return Err(self.changed()),
             Ok(Published::Aborted) => return Err(FsError::aborted("edit")),
-            Err(error) => return Err(self.cannot(FsCode::IoError, io_text(&error))),
+            Err(error) => return Err(self.failed(&error)),
         };
         record(&self.session, &self.target, FsObservation::Present { version })?;
         let (before, after) = (shown(before), shown(&after));
@@ -252,11 +253,8 @@ impl EditJob {
     }
 
     /// The file's bytes in the version that the model has seen.
-    fn content(&self, seen: &str) -> Result<(Vec<u8>, FileFacts), FsError> {
-        let (file, facts) = open_regular(&self.target.real_path).map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => self.changed(),
-            _ => self.cannot(FsCode::IoError, io_text(&error)),
-        })?;
+    fn content(&self, place: &Place, seen: &str) -> Result<(Vec<u8>, FileFacts), FsError> {
+        let (file, facts) = place.open_regular().map_err(|error| self.failed(&error))?;
         let Some(mut file) = file else {
             return Err(self.cannot(FsCode::NotRegularFile, "not a regular file"));
         };
@@ -271,7 +269,7 @@ impl EditJob {
                 Err(self.cannot(FsCode::TooLarge, why))
             }
             Ok(None) => Err(self.cannot(FsCode::TooLarge, format!("content exceeds the {cap}-byte limit"))),
-            Err(error) => Err(self.cannot(FsCode::IoError, io_text(&error))),
+            Err(error) => Err(self.failed(&error)),
         }
     }
 
@@ -307,6 +305,13 @@ impl EditJob {
 
     fn cannot(&self, code: FsCode, why: impl std::fmt::Display) -> FsError {
         FsError::cannot("edit", &self.target.display_path, code, why)
+    }
+
+    fn failed(&self, error: &std::io::Error) -> FsError {
+        if is_off_the_way(error) || error.kind() == std::io::ErrorKind::NotFound {
+            return self.changed();
+        }
+        self.cannot(FsCode::IoError, io_text(error))
     }
 
     fn changed(&self) -> FsError {

@@ -1,11 +1,17 @@
 //! What the system says of a file, and opening one without waiting.
 
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, Metadata};
 use std::io::{self, Read};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use rustix::fs::OFlags;
+use rustix::fs::{FileType, OFlags, Stat};
+
+use super::no_links;
+
+/// How a file is opened for reading: without waiting, and without following a link.
+pub(crate) const READ_FLAGS: OFlags =
+    OFlags::NONBLOCK.union(OFlags::NOCTTY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// What is known of a file from one `stat`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,13 +32,10 @@ const PERMISSION_BITS: u32 = 0o777;
 impl FileFacts {
     pub fn of(metadata: &Metadata) -> Self {
         Self {
-            version: format!(
-                "{}:{}:{}:{}:{}",
-                metadata.dev(),
-                metadata.ino(),
-                metadata.size(),
-                nanoseconds(metadata.mtime(), metadata.mtime_nsec()),
-                nanoseconds(metadata.ctime(), metadata.ctime_nsec()),
+            version: version(
+                [metadata.dev(), metadata.ino(), metadata.size()],
+                (metadata.mtime(), metadata.mtime_nsec()),
+                (metadata.ctime(), metadata.ctime_nsec()),
             ),
             is_regular: metadata.is_file(),
             size: metadata.size(),
@@ -42,7 +45,25 @@ impl FileFacts {
         }
     }
 
+    /// The same facts from the system's own record.
+    #[allow(clippy::unnecessary_cast, reason = "the types of the fields differ between systems")]
+    pub fn of_stat(seen: &Stat) -> Self {
+        Self {
+            version: version(
+                [seen.st_dev as u64, seen.st_ino as u64, seen.st_size as u64],
+                (seen.st_mtime as i64, seen.st_mtime_nsec as i64),
+                (seen.st_ctime as i64, seen.st_ctime_nsec as i64),
+            ),
+            is_regular: FileType::from_raw_mode(seen.st_mode) == FileType::RegularFile,
+            size: seen.st_size as u64,
+            mode: seen.st_mode as u32 & PERMISSION_BITS,
+            uid: seen.st_uid,
+            gid: seen.st_gid,
+        }
+    }
+
     /// The facts of what is at `path`, `None` when nothing is.
+    #[cfg(test)]
     pub fn at(path: &Path) -> io::Result<Option<Self>> {
         match std::fs::metadata(path) {
             Ok(metadata) => Ok(Some(Self::of(&metadata))),
@@ -52,19 +73,19 @@ impl FileFacts {
     }
 }
 
-fn nanoseconds(seconds: i64, rest: i64) -> i128 {
-    i128::from(seconds) * 1_000_000_000 + i128::from(rest)
+fn version([device, inode, size]: [u64; 3], modified: (i64, i64), changed: (i64, i64)) -> String {
+    let nanoseconds = |(seconds, rest): (i64, i64)| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
+    format!("{device}:{inode}:{size}:{}:{}", nanoseconds(modified), nanoseconds(changed))
 }
 
-/// Opens what is at `path` for reading if it is a regular file, and says what it is. Never waits for a writer of a
-/// FIFO and never opens a device: it looks before it opens, and again at what it opened.
+/// Opens what is at a resolved path for reading if it is a regular file, and says what it is. Never waits for a writer
+/// of a FIFO and never opens a device: it looks before it opens, and again at what it opened.
 pub(crate) fn open_regular(path: &Path) -> io::Result<(Option<File>, FileFacts)> {
     let seen = FileFacts::of(&std::fs::metadata(path)?);
     if !seen.is_regular {
         return Ok((None, seen));
     }
-    let flags = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)?;
+    let file = File::from(no_links::open(path, READ_FLAGS)?);
     let facts = FileFacts::of(&file.metadata()?);
     Ok((facts.is_regular.then_some(file), facts))
 }
@@ -90,6 +111,7 @@ mod tests {
         std::fs::write(&path, "one").unwrap();
         let before = FileFacts::at(&path).unwrap().unwrap();
         assert_eq!(before.version.split(':').count(), 5);
+        assert_eq!(FileFacts::of_stat(&rustix::fs::stat(&path).unwrap()), before);
         std::fs::write(&path, "longer").unwrap();
         assert_ne!(FileFacts::at(&path).unwrap().unwrap().version, before.version);
         std::fs::remove_file(&path).unwrap();

@@ -1,7 +1,8 @@
 //! Where the file tools may write (core spec 5.8).
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use lorimer_protocol::PermissionMode;
 use lorimer_tools::ToolContext;
@@ -50,6 +51,28 @@ pub trait WriteFence: Send + Sync {
 pub struct ModeFence {
     protected: Vec<PathBuf>,
     can_escalate: bool,
+    roots: Arc<Roots>,
+}
+
+/// Where the folders that may be written in really are, as they were first seen: a link that takes a folder's place
+/// later does not widen the fence.
+#[derive(Debug, Default)]
+struct Roots {
+    real_paths: Mutex<HashMap<PathBuf, PathBuf>>,
+}
+
+impl Roots {
+    fn hold(&self, root: &Path, target: &FsTarget) -> bool {
+        let mut real_paths = self.real_paths.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(real) = real_paths.get(root) {
+            return target.real_path.starts_with(real);
+        }
+        // What does not exist holds nothing yet.
+        let Ok(real) = std::fs::canonicalize(root) else { return false };
+        let holds = target.real_path.starts_with(&real);
+        real_paths.insert(root.to_owned(), real);
+        holds
+    }
 }
 
 impl ModeFence {
@@ -61,7 +84,7 @@ impl ModeFence {
     /// The fence with protected folders, which need not exist. A denial says that wider access can be asked for when
     /// there is somebody to ask.
     pub fn protecting(protected: Vec<PathBuf>, can_escalate: bool) -> Arc<dyn WriteFence> {
-        Arc::new(Self { protected, can_escalate })
+        Arc::new(Self { protected, can_escalate, roots: Arc::default() })
     }
 
     fn protects(&self, target: &FsTarget) -> bool {
@@ -81,7 +104,7 @@ impl WriteFence for ModeFence {
             PermissionMode::WorkspaceWrite => {
                 let temporary = std::env::temp_dir();
                 let roots = [request.cwd.as_path(), Path::new("/tmp"), &temporary];
-                roots.iter().any(|root| is_inside(target, root)) && !self.protects(target)
+                roots.iter().any(|root| self.roots.hold(root, target)) && !self.protects(target)
             }
             PermissionMode::DangerFullAccess => true,
         };
@@ -113,9 +136,8 @@ mod tests {
             session_directory: own.map(PathBuf::from),
             target: resolve(Path::new(cwd), path).unwrap(),
         };
-        ModeFence { protected: vec![PathBuf::from("/usr/lib/kept")], can_escalate: false }
-            .check(&request)
-            .map_err(|error| error.message)
+        let protected = vec![PathBuf::from("/usr/lib/kept")];
+        ModeFence { protected, ..ModeFence::default() }.check(&request).map_err(|error| error.message)
     }
 
     #[test]
@@ -130,6 +152,27 @@ mod tests {
         assert_eq!(check(WorkspaceWrite, "/usr/lib", "../libfoo", None), denied("workspace-write"));
         assert_eq!(check(WorkspaceWrite, "/usr/lib", "/etc/f", None), denied("workspace-write"));
         assert_eq!(check(DangerFullAccess, "/usr/lib", "/etc/f", None), Ok(()));
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_a_workspace_does_not_widen_the_fence() {
+        let Some(outside) = crate::files::harness::outside() else { return };
+        let top = tempfile::tempdir_in(outside.path()).unwrap();
+        let cwd = top.path().join("w");
+        std::fs::create_dir_all(&cwd).unwrap();
+        let fence = ModeFence::default();
+        let check = || {
+            fence.check(&WriteRequest {
+                mode: PermissionMode::WorkspaceWrite,
+                cwd: cwd.clone(),
+                session_directory: None,
+                target: resolve(&cwd, "f").unwrap(),
+            })
+        };
+        assert_eq!(check(), Ok(()));
+        std::fs::remove_dir(&cwd).unwrap();
+        std::os::unix::fs::symlink("/etc", &cwd).unwrap();
+        assert_eq!(check().unwrap_err().code, FsCode::SandboxDenied);
     }
 
     #[test]

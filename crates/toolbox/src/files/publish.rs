@@ -5,16 +5,21 @@
 //! this name and keeps the old content under the others: that is what keeps a workspace from reaching, through a
 //! second name, a file that is outside of it.
 
-use std::fs::{File, OpenOptions};
+use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::os::fd::OwnedFd;
 
-use rustix::fs::{CWD, Gid, Mode, RenameFlags, Uid, fchmod, fchown, renameat_with};
+use rustix::fs::{
+    AtFlags, Gid, Mode, OFlags, RawMode, RenameFlags, Uid, fchmod, fchown, linkat, openat, renameat,
+    renameat_with, unlinkat,
+};
+use rustix::io::Errno;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::facts::FileFacts;
+use super::place::{Place, sync_folder};
 
 /// How much is written between two looks at the cancel token, in bytes.
 const WRITE_CHUNK_BYTES: usize = 1024 * 1024;
@@ -28,10 +33,13 @@ const PRIVATE_MODE: u32 = 0o600;
 /// Mode of a new file; the system takes the umask off.
 const NEW_FILE_MODE: u32 = 0o666;
 
+const STAGED_FLAGS: OFlags =
+    OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
 /// New content and what must hold for it to be put in place.
 pub(crate) struct Publication<'a> {
-    /// Where it goes; no link.
-    pub path: &'a Path,
+    /// Where it goes.
+    pub place: &'a mut Place,
     pub content: &'a [u8],
     /// The file that is replaced; `None`: there must be none.
     pub replaces: Option<&'a FileFacts>,
@@ -55,43 +63,44 @@ pub(crate) enum Published {
 ///
 /// # Errors
 /// What the system says; the target is then unchanged.
-pub(crate) fn publish(publication: &Publication<'_>) -> io::Result<Published> {
-    if let Some(parent) = publication.path.parent() {
-        std::fs::create_dir_all(parent)?;
-    }
-    let mut staged = Staged::create(publication.path, publication.replaces.is_none())?;
-    for chunk in publication.content.chunks(WRITE_CHUNK_BYTES) {
-        if publication.cancel.is_cancelled() {
+pub(crate) fn publish(publication: Publication<'_>) -> io::Result<Published> {
+    let Publication { place, content, replaces, cancel } = publication;
+    place.make_folder()?;
+    let mut staged = Staged::create(place, replaces.is_none())?;
+    for chunk in content.chunks(WRITE_CHUNK_BYTES) {
+        if cancel.is_cancelled() {
             return Ok(Published::Aborted);
         }
         staged.file.write_all(chunk)?;
     }
-    if let Some(before) = publication.replaces {
+    if let Some(before) = replaces {
         staged.take_owner_and_mode(before)?;
     }
     staged.file.sync_all()?;
-    if publication.cancel.is_cancelled() {
+    if cancel.is_cancelled() {
         return Ok(Published::Aborted);
     }
-    match publication.replaces {
-        Some(before) => staged.replace(publication.path, before),
-        None => staged.create_only(publication.path),
+    match replaces {
+        Some(before) => staged.replace(before),
+        None => staged.create_only(),
     }
 }
-
 /// A staged file; it is removed unless it was moved into place.
-struct Staged {
+struct Staged<'a> {
     file: File,
-    path: PathBuf,
+    name: String,
+    place: &'a Place,
+    folder: &'a OwnedFd,
     moved: bool,
 }
 
-impl Staged {
-    fn create(target: &Path, is_new: bool) -> io::Result<Self> {
-        let path = target.with_file_name(staging_name(target));
-        let mode = if is_new { NEW_FILE_MODE } else { PRIVATE_MODE };
-        let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&path)?;
-        Ok(Self { file, path, moved: false })
+impl<'a> Staged<'a> {
+    fn create(place: &'a Place, is_new: bool) -> io::Result<Self> {
+        let folder = place.folder()?;
+        let name = staging_name(place.name());
+        let mode = Mode::from_raw_mode((if is_new { NEW_FILE_MODE } else { PRIVATE_MODE }) as RawMode);
+        let file = File::from(openat(folder, &name, STAGED_FLAGS, mode)?);
+        Ok(Self { file, name, place, folder, moved: false })
     }
 
     /// Makes the staged file as accessible as the one it replaces. The owner is kept where the system lets us.
@@ -103,28 +112,29 @@ impl Staged {
             // Another person's file: its group alone may still be ours to give.
             let _ = kept.or_else(|_| fchown(&self.file, None, group));
         }
-        fchmod(&self.file, Mode::from_raw_mode(before.mode as rustix::fs::RawMode))?;
+        fchmod(&self.file, Mode::from_raw_mode(before.mode as RawMode))?;
         Ok(())
     }
 
-    fn replace(mut self, target: &Path, before: &FileFacts) -> io::Result<Published> {
+    fn replace(mut self, before: &FileFacts) -> io::Result<Published> {
         // Staging took a while; this is the last look.
-        if FileFacts::at(target)?.is_none_or(|now| now.version != before.version) {
+        if self.place.facts()?.is_none_or(|now| now.version != before.version) {
             return Ok(Published::Changed);
         }
-        std::fs::rename(&self.path, target)?;
+        renameat(self.folder, &self.name, self.folder, self.place.name())?;
         self.moved = true;
         self.done()
     }
 
-    fn create_only(mut self, target: &Path) -> io::Result<Published> {
-        match std::fs::hard_link(&self.path, target) {
-            Ok(()) => std::fs::remove_file(&self.path)?,
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(Published::Exists),
+    fn create_only(mut self) -> io::Result<Published> {
+        let (folder, name) = (self.folder, self.place.name());
+        match linkat(folder, &self.name, folder, name, AtFlags::empty()) {
+            Ok(()) => unlinkat(folder, &self.name, AtFlags::empty())?,
+            Err(Errno::EXIST) => return Ok(Published::Exists),
             // Not every file system has hard links.
-            Err(_) => match renameat_with(CWD, &self.path, CWD, target, RenameFlags::NOREPLACE) {
+            Err(_) => match renameat_with(folder, &self.name, folder, name, RenameFlags::NOREPLACE) {
                 Ok(()) => {}
-                Err(rustix::io::Errno::EXIST) => return Ok(Published::Exists),
+                Err(Errno::EXIST) => return Ok(Published::Exists),
                 Err(error) => return Err(error.into()),
             },
         }
@@ -133,24 +143,22 @@ impl Staged {
     }
 
     fn done(&self) -> io::Result<Published> {
-        // The change is on disk only with its folder's entry. Some systems cannot sync a folder; then it is as it is.
-        if let Some(folder) = self.path.parent() {
-            let _ = File::open(folder).and_then(|folder| folder.sync_all());
-        }
+        // The change is on disk only with its folder's entry.
+        sync_folder(self.folder);
         Ok(Published::Done(FileFacts::of(&self.file.metadata()?)))
     }
 }
 
-impl Drop for Staged {
+impl Drop for Staged<'_> {
     fn drop(&mut self) {
         if !self.moved {
-            let _ = std::fs::remove_file(&self.path);
+            let _ = unlinkat(self.folder, &self.name, AtFlags::empty());
         }
     }
 }
 
-fn staging_name(target: &Path) -> String {
-    let base = target.file_name().unwrap_or_default().to_string_lossy();
+fn staging_name(target: &OsStr) -> String {
+    let base = target.to_string_lossy();
     let mut end = base.len().min(STAGING_NAME_BYTES);
     while !base.is_char_boundary(end) {
         end -= 1;
@@ -161,12 +169,15 @@ fn staging_name(target: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use std::path::Path;
 
     use super::*;
 
     fn put(path: &Path, content: &str, replaces: Option<&FileFacts>) -> Published {
         let cancel = CancellationToken::new();
-        publish(&Publication { path, content: content.as_bytes(), replaces, cancel: &cancel }).unwrap()
+        let mut place = Place::of(path).unwrap();
+        let content = content.as_bytes();
+        publish(Publication { place: &mut place, content, replaces, cancel: &cancel }).unwrap()
     }
 
     fn names(folder: &Path) -> Vec<String> {
@@ -228,8 +239,9 @@ mod tests {
         let cancel = CancellationToken::new();
         cancel.cancel();
         let path = folder.path().join("f");
-        let publication = Publication { path: &path, content: b"x", replaces: None, cancel: &cancel };
-        assert!(matches!(publish(&publication).unwrap(), Published::Aborted));
+        let mut place = Place::of(&path).unwrap();
+        let publication = Publication { place: &mut place, content: b"x", replaces: None, cancel: &cancel };
+        assert!(matches!(publish(publication).unwrap(), Published::Aborted));
         assert!(names(folder.path()).is_empty());
     }
 }

@@ -23,8 +23,8 @@ use tokio_util::sync::CancellationToken;
 pub use card::{ReadMeta, read_meta_from_meta};
 
 use crate::files::{
-    FileFacts, FsCode, FsError, FsTarget, Nearby, check_path, io_text, is_of_this_process, open_regular,
-    record, resolve, run_blocking,
+    FileFacts, FsCode, FsError, FsTarget, Nearby, check_path, io_text, is_of_this_process, is_off_the_way,
+    open_regular, record, resolve, run_blocking,
 };
 use source::{SourceLimits, each_piece};
 use window::{WindowLimits, WindowScan};
@@ -252,6 +252,9 @@ impl ReadJob {
                 }
                 std::io::ErrorKind::PermissionDenied => {
                     Err(cannot(FsCode::PermissionDenied, "permission denied"))
+                }
+                _ if is_off_the_way(&error) => {
+                    Err(cannot(FsCode::IoError, "a folder on its path changed meanwhile; retry"))
                 }
                 _ => Err(cannot(FsCode::IoError, &io_text(&error))),
             },

@@ -14,9 +14,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::escalation::WiderMode;
 use crate::files::{
-    FileFacts, FsCode, FsError, FsTarget, ModeFence, Publication, Published, WriteFence, WriteRequest,
-    check_path, diffs_from_meta, hunks, io_text, last_observation, lock_target, meta_of_diffs, open_regular,
-    publish, read_to_cap, record, resolve, run_blocking, to_lf,
+    FileFacts, FsCode, FsError, FsTarget, ModeFence, Place, Publication, Published, WriteFence, WriteRequest,
+    check_path, diffs_from_meta, hunks, io_text, is_off_the_way, last_observation, lock_target,
+    meta_of_diffs, publish, read_to_cap, record, resolve, run_blocking, to_lf,
 };
 
 /// The limits and the fence of `write`.
@@ -203,29 +203,29 @@ struct WriteJob {
 impl WriteJob {
     fn run(self) -> Result<WriteValue, FsError> {
         self.options.fence.check(&self.request)?;
-        let existing = self.guarded()?;
-        let before = existing.as_ref().and_then(|facts| self.text_before(facts));
+        let mut place = Place::of(&self.target.real_path).map_err(|error| self.failed(&error))?;
+        let existing = self.guarded(&place)?;
+        let before = existing.as_ref().and_then(|facts| self.text_before(&place, facts));
         let publication = Publication {
-            path: &self.target.real_path,
+            place: &mut place,
             content: self.content.as_bytes(),
             replaces: existing.as_ref(),
             cancel: &self.cancel,
         };
-        let facts = match publish(&publication) {
+        let facts = match publish(publication) {
             Ok(Published::Done(facts)) => facts,
             Ok(Published::Changed) => return Err(self.changed()),
             Ok(Published::Exists) => return Err(self.unread()),
             Ok(Published::Aborted) => return Err(FsError::aborted("write")),
-            Err(error) => return Err(self.cannot(FsCode::IoError, &io_text(&error))),
+            Err(error) => return Err(self.failed(&error)),
         };
         record(&self.session, &self.target, FsObservation::Present { version: facts.version })?;
         Ok(self.value(existing.is_some(), before))
     }
 
     /// The file that is to be replaced, `None` when there is to be none. What the model has seen of it must still hold.
-    fn guarded(&self) -> Result<Option<FileFacts>, FsError> {
-        let path = &self.target.real_path;
-        let existing = FileFacts::at(path).map_err(|error| self.cannot(FsCode::IoError, &io_text(&error)))?;
+    fn guarded(&self, place: &Place) -> Result<Option<FileFacts>, FsError> {
+        let existing = place.facts().map_err(|error| self.failed(&error))?;
         if existing.as_ref().is_some_and(|facts| !facts.is_regular) {
             return Err(self.cannot(FsCode::NotRegularFile, "not a regular file"));
         }
@@ -243,12 +243,12 @@ impl WriteJob {
     }
 
     /// The content before, when a diff can be made of it.
-    fn text_before(&self, facts: &FileFacts) -> Option<String> {
+    fn text_before(&self, place: &Place, facts: &FileFacts) -> Option<String> {
         let cap = self.options.diff_basis_max_bytes.checked_sub(1)?;
         if self.content.len() as u64 > cap {
             return None;
         }
-        let (file, _) = open_regular(&self.target.real_path).ok()?;
+        let (file, _) = place.open_regular().ok()?;
         let bytes = read_to_cap(&mut file?, facts.size, cap).ok()??;
         let text = std::str::from_utf8(&bytes).ok().filter(|text| !text.contains('\0'))?;
         Some(to_lf(text.strip_prefix('\u{feff}').unwrap_or(text)).into_owned())
@@ -268,6 +268,13 @@ impl WriteJob {
 
     fn cannot(&self, code: FsCode, why: &str) -> FsError {
         FsError::cannot("write", &self.target.display_path, code, why)
+    }
+
+    fn failed(&self, error: &std::io::Error) -> FsError {
+        if is_off_the_way(error) {
+            return self.cannot(FsCode::StaleVersion, "a folder on its path changed meanwhile");
+        }
+        self.cannot(FsCode::IoError, &io_text(error))
     }
 
     fn changed(&self) -> FsError {
