@@ -23,6 +23,6 @@ mod turn;
 pub use agent::{Agent, AgentError, TurnReport};
 pub use directory::DirectoryError;
 pub use options::AgentOptions;
-pub use prompt::{GitState, InstructionOptions, git_state};
+pub use prompt::{DeniedPaths, GitState, InstructionOptions, git_state};
 pub use request::build_request;
 pub use title::fallback_title;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use lorimer_agent::{Agent, AgentOptions, InstructionOptions};
+use lorimer_agent::{Agent, AgentOptions, DeniedPaths, InstructionOptions};
 use lorimer_protocol::{ContentBlock, Draft, Event, Message, SessionHeader, Source};
 use lorimer_session::{Log, MemoryJournal, Session, SurfaceNode, check_invariants};
 use lorimer_tools::{PipelineBuilder, Registry, Tool, ToolContext, ToolError};
@@ -417,6 +417,27 @@ async fn imports_are_taken_in_and_followed() {
     lab.ask().await;
     assert_eq!(lab.changes().len(), 2, "the digest is that of the whole text");
     lab.assert_logged_and_stable();
+}
+
+#[tokio::test]
+async fn what_must_not_be_read_gives_no_instructions() {
+    let files =
+        [("AGENTS.md", "Start.\n@keys/a.md\n@link.md\n@b.md\n"), ("keys/a.md", "secret"), ("b.md", "text b")];
+    let lab = |denied: &'static str| {
+        let lab = Lab::with(&files, vec![end()], move |options, root| {
+            let denied = root.canonicalize().expect("a path").join("work/space").join(denied);
+            options.denied = DeniedPaths::new(move |path| path.starts_with(&denied));
+        });
+        std::os::unix::fs::symlink("keys/a.md", lab.cwd.join("link.md")).expect("a link");
+        lab
+    };
+    let mut imports = lab("keys");
+    imports.ask().await;
+    let text = imports.last_text();
+    assert!(text.contains("Start.\n@keys/a.md\n@link.md\ntext b"), "{text}");
+    let mut whole = lab("AGENTS.md");
+    whole.ask().await;
+    assert!(whole.told().is_empty());
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ mod system;
 
 pub(crate) use context::snapshot_message;
 pub use git::{GitState, git_state};
-pub use instructions::InstructionOptions;
 pub(crate) use instructions::Instructions;
+pub use instructions::{DeniedPaths, InstructionOptions};
 pub(crate) use own_folders::OwnFolders;
 pub(crate) use system::system_prompt;

@@ -8,6 +8,7 @@ use std::time::SystemTime;
 
 use sha1::{Digest, Sha1};
 
+use super::DeniedPaths;
 use super::imports::Imports;
 use super::probe::{NoText, Prober, Sight};
 
@@ -48,8 +49,8 @@ pub(super) struct Files {
 
 impl Files {
     /// Files are looked at anew.
-    pub fn begin_step(&mut self) {
-        self.prober.begin_step();
+    pub fn begin_step(&mut self, denied: &DeniedPaths) {
+        self.prober.begin_step(denied);
     }
 
     /// The file at `path`. One that cannot be looked at is what it was.
@@ -126,7 +127,7 @@ mod tests {
     const LIMIT: u64 = 1000;
 
     fn text_of(files: &mut Files, dir: &Path) -> Option<String> {
-        files.begin_step();
+        files.begin_step(&DeniedPaths::default());
         match files.probe(&dir.join("AGENTS.md"), dir, dir, LIMIT) {
             Probe::Present(one) => Some(one.text.clone()),
             Probe::Absent | Probe::Hidden => None,
@@ -198,7 +199,7 @@ mod tests {
         fs::write(dir.path().join("AGENTS.md"), "@a.md\n".repeat(200)).expect("written");
         fs::write(dir.path().join("a.md"), "x".repeat(300)).expect("written");
         let mut files = Files::default();
-        files.begin_step();
+        files.begin_step(&DeniedPaths::default());
         let probe = files.probe(&dir.path().join("AGENTS.md"), dir.path(), dir.path(), 2000);
         let Probe::Present(one) = probe else { panic!("a file") };
         assert_eq!((one.text.matches('x').count(), one.text.matches('@').count()), (600, 198));

@@ -17,6 +17,7 @@ mod told;
 mod touched;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use lorimer_protocol::Message;
 use lorimer_session::Session;
@@ -44,6 +45,31 @@ pub struct InstructionOptions {
     pub project_root_markers: Vec<String>,
     /// File names that are taken in each folder, in order.
     pub candidates: Vec<String>,
+    /// Files that are not read, and not taken in by others.
+    pub denied: DeniedPaths,
+}
+
+type IsDenied = dyn Fn(&Path) -> bool + Send + Sync;
+
+/// Says which real paths must not be read.
+#[derive(Clone, Default)]
+pub struct DeniedPaths(Option<Arc<IsDenied>>);
+
+impl DeniedPaths {
+    /// Those for which `is_denied` says so.
+    pub fn new(is_denied: impl Fn(&Path) -> bool + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(is_denied)))
+    }
+
+    pub(super) fn contain(&self, path: &Path) -> bool {
+        self.0.as_ref().is_some_and(|is_denied| is_denied(path))
+    }
+}
+
+impl std::fmt::Debug for DeniedPaths {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.is_some() { "DeniedPaths(some)" } else { "DeniedPaths(none)" })
+    }
 }
 
 impl Default for InstructionOptions {
@@ -55,6 +81,7 @@ impl Default for InstructionOptions {
             max_source_bytes: 1_048_576,
             project_root_markers: names(&[".git"]),
             candidates: names(&["AGENTS.md", "CLAUDE.md", "AGENTS.local.md", "CLAUDE.local.md"]),
+            denied: DeniedPaths::default(),
         }
     }
 }
@@ -88,7 +115,7 @@ impl Instructions {
 
     /// Every file that counts now, broadest first.
     fn look(&mut self, options: &InstructionOptions, cwd: &Path, told: &Told) -> Found {
-        self.files.begin_step();
+        self.files.begin_step(&options.denied);
         let mut found = Found::default();
         for scope in self.scopes.list(options, cwd) {
             let mut digests = Vec::new();

@@ -8,6 +8,8 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use super::DeniedPaths;
+
 /// File times move in ticks: a file that changed less than this before it was looked at may change again unseen.
 const TICK: Duration = Duration::from_millis(50);
 
@@ -63,6 +65,7 @@ impl Sight {
 #[derive(Debug, Default)]
 pub(super) struct Prober {
     seen: HashMap<OsString, Sight>,
+    denied: DeniedPaths,
     /// How often the file system was asked, and how often a file was read.
     pub stats: usize,
     pub reads: usize,
@@ -79,7 +82,8 @@ pub(super) enum NoText {
 
 impl Prober {
     /// What was seen in the last step counts no more.
-    pub fn begin_step(&mut self) {
+    pub fn begin_step(&mut self, denied: &DeniedPaths) {
+        self.denied.clone_from(denied);
         self.seen.clear();
     }
 
@@ -109,6 +113,9 @@ impl Prober {
         self.reads += 1;
         let real = fs::canonicalize(path).map_err(no_text)?;
         if !real.starts_with(fs::canonicalize(boundary).map_err(no_text)?) {
+            return Err(NoText::Absent);
+        }
+        if self.denied.contain(&real) || self.denied.contain(path) {
             return Err(NoText::Absent);
         }
         let file = open_regular(&real)?;
@@ -171,7 +178,7 @@ mod tests {
         assert_eq!((prober.look(&path), prober.look(dir.path())), (Sight::Missing, Sight::Other));
         fs::write(&path, "x").expect("written");
         assert_eq!((prober.look(&path), prober.stats), (Sight::Missing, 2));
-        prober.begin_step();
+        prober.begin_step(&DeniedPaths::default());
         assert!(matches!(prober.look(&path), Sight::File(_)));
     }
 }
