@@ -1,15 +1,15 @@
 //! The composition root: the one place that knows every part.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use lorimer_agent::{Agent, AgentOptions, InstructionOptions};
+use lorimer_agent::{Agent, AgentOptions, DeniedPaths, InstructionOptions};
 use lorimer_model::{Difference, Provider, REPLAY_ROUTE, RetryPolicy, split_route};
 use lorimer_process::{Runner, Supervisor};
 use lorimer_rpc::Channels;
 use lorimer_session::{Compression, Session, Store, StoreOptions};
 use lorimer_toolbox::{
-    AskAboutCommands, AskUserQuestionTool, BashOptions, BashTool, Confinement, ConfinementOptions,
+    AskAboutCommands, AskUserQuestionTool, BashOptions, BashTool, Confinement, ConfinementOptions, DenyRules,
     EditOptions, EditTool, Escalation, GlobTool, GrepTool, ModeFence, ReadOptions, ReadTool, SearchOptions,
     TodoWriteTool, WriteFence, WriteOptions, WriteTool,
 };
@@ -116,6 +116,7 @@ pub fn agent(
         max_retry_after_ms: settings.retry_max_retry_after_ms,
         ..provider.retry_policy()
     };
+    let deny = Arc::new(deny_rules(settings, cwd)?);
     let options = AgentOptions {
         reasoning_effort: settings.effort.clone(),
         max_tokens: settings.max_tokens,
@@ -132,6 +133,7 @@ pub fn agent(
             max_bytes: to_usize(settings.instructions_max_bytes),
             max_source_bytes: settings.instructions_max_source_bytes,
             candidates: settings.instructions_files.clone(),
+            denied: denied_to_read(&deny),
             ..InstructionOptions::default()
         },
         retry_policy: Some(retry_policy),
@@ -141,8 +143,25 @@ pub fn agent(
         prune_tail_chars: to_usize(settings.context_prune_tail_chars),
         ..AgentOptions::new(model, cwd.to_owned())
     };
-    let agent = Agent::new(session, provider, pipeline(settings, home, cwd, channels)?, options)?;
+    let pipeline = pipeline(settings, home, cwd, channels, &deny)?;
+    let agent = Agent::new(session, provider, pipeline, options)?;
     Ok(Composed { agent, differences })
+}
+
+/// What no tool may touch.
+fn deny_rules(settings: &Settings, cwd: &Path) -> Result<DenyRules, CommandError> {
+    let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+    DenyRules::parse(&settings.deny.0, cwd, home.as_deref())
+        .map_err(|why| CommandError::usage(format!("setting \"deny\": {why}")))
+}
+
+/// Instruction files are read for the model, so they are held to what it may read.
+fn denied_to_read(deny: &Arc<DenyRules>) -> DeniedPaths {
+    if deny.is_empty_for("read") {
+        return DeniedPaths::default();
+    }
+    let deny = Arc::clone(deny);
+    DeniedPaths::new(move |path| deny.denying("read", path).is_some())
 }
 
 /// Servers on this machine that could be used instead.
@@ -163,13 +182,18 @@ fn pipeline(
     home: &Path,
     cwd: &Path,
     channels: &Channels,
+    deny: &Arc<DenyRules>,
 ) -> Result<Pipeline, CommandError> {
     let unusable =
         |error: &dyn std::fmt::Display| CommandError::failed(format!("cannot set up the tools: {error}"));
     let runner = Runner::new(Supervisor::this_program().map_err(|error| unusable(&error))?);
-    let confinement = Arc::new(Confinement::new(confinement_options(settings, home, channels)));
-    let mut tools = tools(settings, home, runner, Arc::clone(&confinement), channels)
-        .map_err(|error| unusable(&error))?;
+    let confinement = Arc::new(Confinement::new(ConfinementOptions {
+        deny: Arc::clone(deny),
+        ..confinement_options(settings, home, channels)
+    }));
+    let files = Files { deny, home, channels };
+    let mut tools =
+        tools(settings, &files, runner, Arc::clone(&confinement)).map_err(|error| unusable(&error))?;
     if let Some(questioner) = &channels.questioner {
         let tool = AskUserQuestionTool::new(Arc::clone(questioner));
         tools.register(tool).map_err(|error| unusable(&error))?;
@@ -196,21 +220,39 @@ fn confinement_options(settings: &Settings, home: &Path, channels: &Channels) ->
         read_only: vec![home.to_owned()],
         hidden: vec![home.join(crate::credentials::FILE_NAME)],
         can_escalate: channels.approver.is_some(),
+        deny: Arc::default(),
+    }
+}
+
+/// What the tools that touch files are held to.
+struct Files<'a> {
+    deny: &'a Arc<DenyRules>,
+    home: &'a Path,
+    channels: &'a Channels,
+}
+
+impl Files<'_> {
+    fn deny(&self) -> Arc<DenyRules> {
+        Arc::clone(self.deny)
+    }
+
+    /// A model must not change the settings, the logs and the instructions of the harness itself.
+    fn fence(&self) -> Arc<dyn WriteFence> {
+        ModeFence::protecting(vec![self.home.to_owned()], self.channels.approver.is_some())
     }
 }
 
 fn tools(
     settings: &Settings,
-    home: &Path,
+    files: &Files<'_>,
     runner: Runner,
     confinement: Arc<Confinement>,
-    channels: &Channels,
 ) -> Result<lorimer_tools::Registry, lorimer_tools::RegistryError> {
     let mut tools = lorimer_tools::Registry::default();
-    let search = search_options(settings);
-    tools.register(ReadTool::new(read_options(settings)))?;
-    tools.register(WriteTool::new(write_options(settings, home, channels)))?;
-    tools.register(EditTool::new(edit_options(settings, home, channels)))?;
+    let search = SearchOptions { deny: files.deny(), ..search_options(settings) };
+    tools.register(ReadTool::new(ReadOptions { deny: files.deny(), ..read_options(settings) }))?;
+    tools.register(WriteTool::new(write_options(settings, files)))?;
+    tools.register(EditTool::new(edit_options(settings, files)))?;
     tools.register(GlobTool::new(search.clone()))?;
     tools.register(GrepTool::new(search))?;
     tools.register(BashTool::new(bash_options(settings), runner, confinement))?;
@@ -252,21 +294,18 @@ fn read_options(settings: &Settings) -> ReadOptions {
     }
 }
 
-fn write_options(settings: &Settings, home: &Path, channels: &Channels) -> WriteOptions {
-    WriteOptions { diff_basis_max_bytes: settings.files_diff_basis_max_bytes, fence: fence(home, channels) }
+fn write_options(settings: &Settings, files: &Files<'_>) -> WriteOptions {
+    let diff_basis_max_bytes = settings.files_diff_basis_max_bytes;
+    WriteOptions { diff_basis_max_bytes, fence: files.fence(), deny: files.deny() }
 }
 
-fn edit_options(settings: &Settings, home: &Path, channels: &Channels) -> EditOptions {
+fn edit_options(settings: &Settings, files: &Files<'_>) -> EditOptions {
     EditOptions {
         diff_basis_max_bytes: settings.files_diff_basis_max_bytes,
-        fence: fence(home, channels),
+        fence: files.fence(),
+        deny: files.deny(),
         ..EditOptions::default()
     }
-}
-
-/// A model must not change the settings, the logs and the instructions of the harness itself.
-fn fence(home: &Path, channels: &Channels) -> Arc<dyn WriteFence> {
-    ModeFence::protecting(vec![home.to_owned()], channels.approver.is_some())
 }
 
 fn search_options(settings: &Settings) -> SearchOptions {

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use thiserror::Error;
 
 use crate::policy::Policy;
-use crate::probe::{Probe, Strength};
+use crate::probe::{NO_NAMESPACE, Probe, Strength};
 
 /// A way to confine a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,6 +113,14 @@ impl Sandbox {
     /// How much of a policy it holds.
     pub fn strength(&self) -> &Strength {
         &self.strength
+    }
+
+    /// Whether it holds hidden paths.
+    pub fn hides(&self) -> bool {
+        match &self.strength {
+            Strength::Full => true,
+            Strength::Partial(gaps) => !gaps.iter().any(|gap| gap.starts_with(NO_NAMESPACE)),
+        }
     }
 
     /// The arguments that run a program held to a policy.

@@ -6,12 +6,15 @@ use std::path::PathBuf;
 /// What a child may touch. Everything is readable that is not hidden.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// Folders and files that may be changed, absolute paths without links. Those that do not exist are left out.
+    /// Folders and files that may be changed, absolute paths without links. Those that do not exist are left out. With
+    /// `/` in it, everything may be changed that may be without confinement.
     pub writable: Vec<PathBuf>,
     /// What stays read-only inside them.
     pub read_only: Vec<PathBuf>,
     /// What the child does not see: files are empty, folders too.
     pub hidden: Vec<PathBuf>,
+    /// Whether a child does not run where that cannot be held.
+    pub must_hide: bool,
     /// Whether it may talk to other machines and to services of this one.
     pub network: bool,
 }
@@ -19,9 +22,16 @@ pub struct Policy {
 const WRITABLE: &str = "--writable";
 const READ_ONLY: &str = "--read-only";
 const HIDDEN: &str = "--hidden";
+const MUST_HIDE: &str = "--must-hide";
 const NETWORK: &str = "--network";
 
 impl Policy {
+    /// Whether everything may be changed that is not protected.
+    #[cfg(any(target_os = "linux", test))]
+    pub(crate) fn is_open(&self) -> bool {
+        self.writable.iter().any(|path| path.as_os_str() == "/")
+    }
+
     /// Folders between a writable one and something protected in it, outermost first. They can be written in, but must
     /// not be moved: what is protected would go with them, and something else could take its place.
     #[cfg(any(target_os = "linux", test))]
@@ -51,6 +61,9 @@ impl Policy {
                 args.push(path.clone().into_os_string());
             }
         }
+        if self.must_hide {
+            args.push(OsString::from(MUST_HIDE));
+        }
         if self.network {
             args.push(OsString::from(NETWORK));
         }
@@ -62,6 +75,10 @@ impl Policy {
         let list = match arg.to_str() {
             Some(NETWORK) => {
                 self.network = true;
+                return true;
+            }
+            Some(MUST_HIDE) => {
+                self.must_hide = true;
                 return true;
             }
             Some(WRITABLE) => &mut self.writable,
@@ -84,9 +101,14 @@ mod tests {
             writable: vec!["/w".into(), "/t".into()],
             read_only: vec!["/w/.git/hooks".into(), "/w/.bashrc".into(), "/elsewhere/x".into()],
             hidden: vec!["/w/a/b/key".into()],
-            network: false,
+            ..Policy::default()
         };
         assert_eq!(policy.pinned(), ["/w/.git", "/w/a", "/w/a/b"].map(PathBuf::from));
+        assert!(!policy.is_open());
+        let open =
+            Policy { writable: vec!["/".into()], hidden: vec!["/w/a/key".into()], ..Policy::default() };
+        assert_eq!(open.pinned(), ["/w", "/w/a"].map(PathBuf::from));
+        assert!(open.is_open());
     }
 
     #[test]
@@ -95,6 +117,7 @@ mod tests {
             writable: vec!["/w".into(), "/t".into()],
             read_only: vec!["/w/.git/hooks".into()],
             hidden: vec!["--network".into()],
+            must_hide: true,
             network: true,
         };
         let mut args = policy.to_args().into_iter();

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// What the gap begins with that leaves read-only and hidden paths open.
+pub(crate) const NO_NAMESPACE: &str = "without a mount namespace";
+
 /// How much of a policy a backend holds here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Strength {

@@ -3,9 +3,11 @@
 //! What must hold:
 //! - A tool ends soon after its caller cancels, whatever the file system does; no file can hang it or swell it.
 //! - What is outside of an edit's match keeps its bytes.
+//! - What a deny rule forbids, nothing allows.
 //! - Cards are pure functions of logged data.
 
 mod bash;
+mod deny;
 mod edit;
 mod escalation;
 mod files;
@@ -19,6 +21,7 @@ pub use bash::{
     AskAboutCommands, BashArgs, BashOptions, BashOutput, BashTool, Confinement, ConfinementOptions,
     ForegroundKind, StreamOutput,
 };
+pub use deny::{BadDenyRule, DenyRules};
 pub use edit::{EditOptions, EditTool, EditValue};
 pub use escalation::{Escalation, WiderMode};
 pub use files::{FsCode, FsError, FsTarget, ModeFence, WriteFence, WriteRequest};

@@ -1,6 +1,7 @@
 //! Settings: defaults, then `config.toml` of the home, then that of a trusted workspace, then the environment, then the
 //! command line.
 
+mod added_up;
 mod layers;
 mod nearest;
 mod origin;
@@ -10,6 +11,7 @@ mod table;
 use std::path::{Path, PathBuf};
 
 use lorimer_sandbox::Choice;
+use lorimer_toolbox::{BadDenyRule, DenyRules};
 use thiserror::Error;
 
 pub use layers::variable_of;
@@ -78,6 +80,14 @@ pub enum SettingsError {
         /// What is wrong.
         message: String,
     },
+    /// A rule that cannot be used.
+    #[error("setting \"deny\" {place}: {why}")]
+    Rule {
+        /// Where the list was written.
+        place: String,
+        /// Which rule, and why.
+        why: BadDenyRule,
+    },
     /// `-c` without `=`.
     #[error("-c {0} has no value; write it as -c KEY=VALUE")]
     NoValue(String),
@@ -118,6 +128,7 @@ pub fn load(
 /// For the first such value.
 pub fn check_ranges(settings: &Settings) -> Result<(), SettingsError> {
     check_prices(settings)?;
+    check_rules(settings)?;
     let ratio = settings.context_prune_threshold_ratio;
     let checks = [
         ("max_steps", settings.max_steps != Some(0), "1 or more"),
@@ -145,6 +156,18 @@ pub fn check_ranges(settings: &Settings) -> Result<(), SettingsError> {
         Some((key, _, wanted)) => {
             let place = settings.origins.get(key).map(ToString::to_string).unwrap_or_default();
             Err(SettingsError::WrongType { key: key.to_owned(), place, wanted: wanted.to_owned() })
+        }
+    }
+}
+
+/// What is wrong with a rule does not depend on where it is used.
+fn check_rules(settings: &Settings) -> Result<(), SettingsError> {
+    let root = Path::new("/");
+    match DenyRules::parse(&settings.deny.0, root, Some(root)) {
+        Ok(_) => Ok(()),
+        Err(why) => {
+            let place = settings.origins.get("deny").map(ToString::to_string).unwrap_or_default();
+            Err(SettingsError::Rule { place, why })
         }
     }
 }
@@ -247,6 +270,23 @@ price_cache_write = 1.25
         assert_eq!((settings.model.as_str(), settings.max_steps), ("x/y", Some(3)));
         assert_eq!(settings.origins["model"], Origin::CommandLine);
         assert_eq!(settings.origins["bash.timeout_ms"].to_string(), "in config.toml, line 3");
+    }
+
+    #[test]
+    fn no_place_takes_away_a_deny_rule_of_another() {
+        let mut settings = from_file("deny = ['.env']\n").expect("valid");
+        apply_text(&mut settings, Path::new("other.toml"), "deny = ['*.pem', '.env']\n").expect("valid");
+        apply_override(&mut settings, "deny=[]").expect("valid");
+        apply_override(&mut settings, "deny=read:~/.ssh/**").expect("valid");
+        assert_eq!(settings.deny.0, [".env", "*.pem", "read:~/.ssh/**"]);
+        check_ranges(&settings).expect("valid");
+        apply_override(&mut settings, "deny=reed:x").expect("a list");
+        let error = check_ranges(&settings).expect_err("no such tool").to_string();
+        assert_eq!(
+            error,
+            "setting \"deny\" on the command line: the rule \"reed:x\" cannot be used: \"reed\" is none of the tools \
+             read, write, edit, glob, grep, bash"
+        );
     }
 
     #[test]

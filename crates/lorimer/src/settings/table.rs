@@ -6,6 +6,7 @@ use lorimer_protocol::PermissionMode;
 use serde_json::{Value as Json, json};
 use toml_edit::Value;
 
+use super::added_up::AddedUp;
 use super::origin::Origin;
 use super::providers::ProviderTable;
 
@@ -27,6 +28,11 @@ pub trait SettingValue: Sized {
 
     /// The value as TOML; `None` when it is unset.
     fn to_toml(&self) -> Option<Value>;
+
+    /// The value when an earlier place has set `_before`.
+    fn over(self, _before: &Self) -> Self {
+        self
+    }
 }
 
 impl SettingValue for u64 {
@@ -212,7 +218,7 @@ macro_rules! settings {
                 match key {
                     $($key => Some(match <$kind as SettingValue>::from_toml(value) {
                         Some(value) => {
-                            self.$field = value;
+                            self.$field = value.over(&self.$field);
                             self.origins.insert(key.to_owned(), origin);
                             Ok(())
                         }
@@ -229,7 +235,7 @@ macro_rules! settings {
                         let parsed = text.parse::<Value>().ok().and_then(|value| <$kind>::from_toml(&value));
                         Some(match parsed.or_else(|| <$kind>::from_text(text)) {
                             Some(value) => {
-                                self.$field = value;
+                                self.$field = value.over(&self.$field);
                                 self.origins.insert(key.to_owned(), origin);
                                 Ok(())
                             }
@@ -256,6 +262,9 @@ settings! {
     "max_steps" => max_steps: Option<u64> = None;
     /// What the agent may change.
     "permission_mode" => permission_mode: PermissionMode = PermissionMode::WorkspaceWrite;
+    /// What no tool may touch, whatever is approved: `PATTERN` or `TOOL:PATTERN`, a pattern as in a `.gitignore` from the
+    /// workspace on, or one that begins with `/` or `~/`. The lists of all places add up.
+    "deny" => deny: AddedUp = AddedUp::default();
     /// Text that is added to the end of the system prompt.
     "append_system_prompt" => append_system_prompt: Option<String> = None;
     /// The turn ends when its replies have cost this much, in US dollars; needs a priced model.

@@ -193,3 +193,52 @@ fn the_harness_keeps_its_own_settings_from_the_model() {
     assert!(lab.log().results()[0].text.contains("[sandbox: file access denied under workspace-write mode]"));
     assert!(!lab.home().join("config.toml").exists());
 }
+
+#[test]
+fn a_denied_path_is_denied_to_every_tool_in_every_mode() {
+    let lab = Lab::new();
+    lab.configure("deny = [\".env\", \"/etc/passwd\"]\n");
+    lab.put("sub/.env", "kept: hunter2\n");
+    lab.put("AGENTS.md", "Start.\n@sub/.env\n");
+    symlink("sub/.env", lab.workspace().join("link")).expect("a link");
+    let passwd = Path::new("/etc/passwd");
+    let calls = [
+        read(Path::new("sub/.env")),
+        read(Path::new("link")),
+        edit(Path::new("link")),
+        write(Path::new("new/.env")),
+        read(passwd),
+        ("glob", json!({"pattern": "**/*env"})),
+        ("grep", json!({"pattern": "hunter2", "path": "link"})),
+        bash("cat link sub/.env; head -n1 /etc/passwd"),
+    ];
+    for mode in ["read-only", "danger-full-access"] {
+        let server = Server::scripted(&[asks(&calls), say("done")]);
+        assert_eq!(lab.run(&server, &["--permission-mode", mode, "go"]).end().answer(), "done\n");
+        for request in server.requests() {
+            assert!(!request.to_string().contains("kept: hunter2"), "{request}");
+        }
+        let log = lab.logs().pop().expect("a log");
+        let results: Vec<String> = log.results().into_iter().map(|result| lab.plain(&result.text)).collect();
+        for (result, path) in results.iter().zip(["sub/.env", "link", "link", "new/.env"]) {
+            let why = format!("{path}\": the deny rule \".env\" of the configuration forbids it");
+            assert!(result.ends_with(&why), "{result}");
+        }
+        assert!(results[4].contains("the deny rule \"/etc/passwd\""), "{}", results[4]);
+        assert!(
+            results[5].ends_with("(1 path was left out by deny rules of the configuration)"),
+            "{}",
+            results[5]
+        );
+        assert!(results[6].contains("the deny rule \".env\""), "{}", results[6]);
+        assert!(!results[7].contains("kept: ") && !results[7].contains("root:"), "{}", results[7]);
+    }
+}
+
+#[test]
+fn a_deny_rule_that_cannot_be_used_is_named() {
+    let (lab, server) = (Lab::new(), Server::scripted(&[say("ok")]));
+    lab.configure("model = \"x/y\"\ndeny = [\"a\", \"b/[\"]\n");
+    let ended = lab.run(&server, &["go"]).end();
+    insta::assert_snapshot!(ended.complaint(2), @r#"lorimer: setting "deny" in [HOME]/config.toml, line 2: the rule "b/[" cannot be used: unclosed character class; missing ']'"#);
+}

@@ -14,17 +14,22 @@ pub(super) const PROGRAM: &str = "bwrap";
 pub(crate) fn argv(policy: &Policy, argv: Vec<OsString>) -> Vec<OsString> {
     let own = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("/proc/self/exe"));
     let mut args = Args(vec![PROGRAM.into()]);
-    args.words(&["--unshare-pid", "--unshare-ipc", "--die-with-parent", "--ro-bind", "/", "/"]);
-    args.words(&["--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"]);
+    args.words(&["--unshare-pid", "--unshare-ipc", "--die-with-parent"]);
+    if policy.is_open() {
+        args.words(&["--bind", "/", "/", "--dev-bind", "/dev", "/dev", "--proc", "/proc"]);
+    } else {
+        args.words(&["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"]);
+    }
     if !policy.network {
         args.words(&["--unshare-net"]);
     }
     // What is in the old `/tmp` and still needed comes back into the new one.
-    if own.starts_with("/tmp") {
+    if own.starts_with("/tmp") && !policy.is_open() {
         args.path("--ro-bind", &own);
     }
     // A folder that is a mount cannot be moved.
-    policy.writable.iter().chain(&policy.pinned()).for_each(|path| args.path("--bind-try", path));
+    let writable = policy.writable.iter().filter(|path| path.as_os_str() != "/");
+    writable.chain(&policy.pinned()).for_each(|path| args.path("--bind-try", path));
     policy.read_only.iter().for_each(|path| args.path("--ro-bind-try", path));
     for path in policy.hidden.iter().chain(&control_sockets()).filter(|path| path.exists()) {
         args.hide(path);

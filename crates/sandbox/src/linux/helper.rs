@@ -7,6 +7,7 @@ use std::process::Command;
 
 use super::{capabilities, mounts, rules, seccomp};
 use crate::policy::Policy;
+use crate::probe::NO_NAMESPACE;
 use crate::{CONFINE_ARGS, HELPER_FAILED, HELPER_SPEAKER};
 
 /// Only the seccomp filter: the rest is held by whoever started the helper.
@@ -81,8 +82,11 @@ fn run(args: impl Iterator<Item = OsString>) -> Result<std::convert::Infallible,
 fn confine(policy: &Policy) -> Result<Vec<String>, String> {
     let mut gaps = Vec::new();
     if let Err(why) = mounts::arrange(policy) {
+        if policy.must_hide {
+            return Err(why);
+        }
         gaps.push(format!(
-            "without a mount namespace ({why}): read-only and hidden paths inside what is writable or readable, file modes \
+            "{NO_NAMESPACE} ({why}): read-only and hidden paths inside what is writable or readable, file modes \
              and times outside"
         ));
     }

@@ -1,4 +1,6 @@
 //! A mount namespace in which everything but the writable paths is read-only, and some paths are not there.
+//!
+//! Where everything is writable, mounts stay as they are but for what is protected.
 
 use std::ffi::CString;
 use std::fs;
@@ -52,12 +54,16 @@ fn arrange_mounts(policy: &Policy) -> Result<(), String> {
     // A folder that is a mount cannot be moved.
     let pinned = policy.pinned();
     let writable = policy.writable.iter().chain(&pinned).map(PathBuf::as_path);
-    let writable: Vec<&Path> = writable.filter(|path| path.exists()).collect();
+    let writable: Vec<&Path> = writable.filter(|path| path.exists() && *path != Path::new("/")).collect();
     for path in &writable {
         mount_bind_recursive(*path, *path).map_err(|error| refused("mount", path, error.into()))?;
     }
-    set_read_only(Path::new("/"), true, true).map_err(|error| refused("protect", Path::new("/"), error))?;
-    for path in &writable {
+    let opened: &[&Path] = if policy.is_open() { &[] } else { &writable };
+    if !policy.is_open() {
+        set_read_only(Path::new("/"), true, true)
+            .map_err(|error| refused("protect", Path::new("/"), error))?;
+    }
+    for path in opened {
         // A mount below may have been read-only before and stay so.
         set_read_only(path, false, true)
             .or_else(|_| set_read_only(path, false, false))

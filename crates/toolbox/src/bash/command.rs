@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use lorimer_process::{CaptureSpec, CommandSpec, scrubbed_env, set_variable};
 use lorimer_protocol::PermissionMode;
-use lorimer_sandbox::Backend;
+use lorimer_sandbox::{Backend, Verdict, verdict};
 use lorimer_session::Session;
 use lorimer_tools::{ToolContext, ToolError};
 
-use super::confinement::Confinement;
-use super::{BashArgs, BashOptions};
+use super::confinement::{Confinement, Wanted};
+use super::{BashArgs, BashOptions, BashOutput};
 
 /// Longest command line in bytes: Linux takes no longer single argument (128 KiB with its final NUL).
 const MAX_COMMAND_BYTES: usize = 128 * 1024 - 1;
@@ -43,14 +43,13 @@ pub(super) fn spec(
     confinement: &Confinement,
     args: &BashArgs,
     context: &ToolContext,
+    denied: &[PathBuf],
 ) -> Result<(CommandSpec, Option<Held>), ToolError> {
     let mode = context.permission_mode();
     let argv = shell_argv(options, args)?;
-    let confined = match context.is_approved() && confinement.sandbox().is_err() {
-        // A person has seen the command and lets it run as it is.
-        true => None,
-        false => confinement.confine(mode, &context.workspace, argv.clone())?,
-    };
+    let is_approved = context.is_approved();
+    let wanted = Wanted { mode, workspace: &context.workspace, is_approved, denied };
+    let confined = confinement.confine(&wanted, argv.clone())?;
     let held = confined.as_ref().map(|confined| Held { mode, backend: confined.backend });
     let (argv, temporary) = confined.map_or((argv, None), |confined| (confined.argv, confined.temporary));
     let cwd = directory(args, &context.cwd);
@@ -77,6 +76,29 @@ pub(super) fn spec(
         },
     };
     Ok((spec, held))
+}
+
+/// Tells a denial from a failure of the command's own, and from a command that did not run.
+pub(super) fn judged(
+    mut output: BashOutput,
+    held: Held,
+    can_escalate: bool,
+) -> Result<BashOutput, ToolError> {
+    match verdict(held.backend, output.exit_code, &output.stderr.text) {
+        Verdict::Own => {}
+        // Nothing but deny rules was held, and no wider mode takes them off.
+        Verdict::Denied if held.mode == PermissionMode::DangerFullAccess => {}
+        Verdict::Denied => {
+            output.denied_under = Some(held.mode.as_str().to_owned());
+            output.can_escalate = can_escalate;
+        }
+        Verdict::NotRun(reason) => {
+            return Err(ToolError::plain(format!(
+                "the command did not run, because it could not be confined: {reason}"
+            )));
+        }
+    }
+    Ok(output)
 }
 
 /// `bash -c -- <command>`: after `--` a command that begins with `-` is no option of the shell.

@@ -5,6 +5,7 @@
 //!   known, or that the caller cancelled.
 //! - When a call has ended, however it ended, nothing that the command started is left.
 //! - No command runs with more rights than its session's mode gives it ([`Confinement`]).
+//! - What a deny rule forbids, no command sees, in no mode and whoever approved it.
 //! - A command sees the environment without what looks like a secret.
 
 mod approval;
@@ -17,12 +18,10 @@ use std::sync::Arc;
 
 use lorimer_process::{ProcessError, Runner};
 use lorimer_protocol::{CallView, ContentBlock, ResultView};
-use lorimer_sandbox::{Verdict, verdict};
 use lorimer_tools::{Concurrency, DurableResult, PromptSection, Tool, ToolContext, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use self::command::Held;
 use crate::escalation::WiderMode;
 
 pub use approval::AskAboutCommands;
@@ -151,7 +150,8 @@ impl Tool for BashTool {
     }
 
     async fn execute(&self, args: &BashArgs, context: &ToolContext) -> Result<BashOutput, ToolError> {
-        let (spec, held) = command::spec(&self.options, &self.confinement, args, context)?;
+        let denied = self.confinement.denied().await?;
+        let (spec, held) = command::spec(&self.options, &self.confinement, args, context, &denied)?;
         let timeout_ms = spec.timeout_ms.unwrap_or(self.options.max_timeout_ms);
         let finished = self
             .runner
@@ -163,7 +163,7 @@ impl Tool for BashTool {
         }
         let output = BashOutput::new(finished, timeout_ms);
         match held {
-            Some(held) => judged(output, held, self.confinement.can_escalate()),
+            Some(held) => command::judged(output, held, self.confinement.can_escalate()),
             None => Ok(output),
         }
     }
@@ -179,23 +179,6 @@ impl Tool for BashTool {
     fn present_result(&self, _args: &BashArgs, result: DurableResult<'_>) -> Option<ResultView> {
         card::of_result(result)
     }
-}
-
-/// Tells a denial from a failure of the command's own, and from a command that did not run.
-fn judged(mut output: BashOutput, held: Held, can_escalate: bool) -> Result<BashOutput, ToolError> {
-    match verdict(held.backend, output.exit_code, &output.stderr.text) {
-        Verdict::Own => {}
-        Verdict::Denied => {
-            output.denied_under = Some(held.mode.as_str().to_owned());
-            output.can_escalate = can_escalate;
-        }
-        Verdict::NotRun(reason) => {
-            return Err(ToolError::plain(format!(
-                "the command did not run, because it could not be confined: {reason}"
-            )));
-        }
-    }
-    Ok(output)
 }
 
 /// What the model reads when a command did not run. A bad `workdir` is named as the model wrote it.

@@ -15,6 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
+use crate::deny::DenyRules;
 use crate::escalation::WiderMode;
 use crate::files::{
     FileFacts, FsCode, FsError, FsTarget, ModeFence, Place, Publication, Published, WriteFence, WriteRequest,
@@ -32,6 +33,8 @@ pub struct EditOptions {
     pub edit_max_bytes: u64,
     /// Decides where may be written.
     pub fence: Arc<dyn WriteFence>,
+    /// What must not be changed.
+    pub deny: Arc<DenyRules>,
 }
 
 impl Default for EditOptions {
@@ -40,6 +43,7 @@ impl Default for EditOptions {
             diff_basis_max_bytes: 10 * 1024 * 1024,
             edit_max_bytes: 32 * 1024 * 1024,
             fence: ModeFence::shared(),
+            deny: Arc::default(),
         }
     }
 }
@@ -216,6 +220,7 @@ struct EditJob {
 
 impl EditJob {
     fn run(self) -> Result<EditValue, FsError> {
+        self.options.deny.check("edit", &self.target)?;
         let seen = self.seen_version()?;
         self.options.fence.check(&self.request)?;
         let mut place = Place::of(&self.target.real_path).map_err(|error| self.failed(&error))?;

@@ -20,6 +20,8 @@ pub enum FsCode {
     PermissionDenied,
     /// `FS_SANDBOX_DENIED`
     SandboxDenied,
+    /// `FS_DENIED`
+    Denied,
     /// `FS_IO_ERROR`
     IoError,
     /// `FS_STALE_VERSION`
@@ -44,6 +46,7 @@ impl FsCode {
             Self::TooLarge => "FS_TOO_LARGE",
             Self::PermissionDenied => "FS_PERMISSION_DENIED",
             Self::SandboxDenied => "FS_SANDBOX_DENIED",
+            Self::Denied => "FS_DENIED",
             Self::IoError => "FS_IO_ERROR",
             Self::StaleVersion => "FS_STALE_VERSION",
             Self::NotObserved => "FS_NOT_OBSERVED",

@@ -53,7 +53,7 @@ pub(crate) fn resolve(cwd: &Path, file_path: &str) -> Result<FsTarget, FsError> 
 }
 
 /// Takes `.`, `..` and doubled separators out of an absolute path without looking at the disk.
-fn normalize(path: &Path) -> PathBuf {
+pub(crate) fn normalize(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for component in path.components() {
         match component {

@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use card::{ReadMeta, read_meta_from_meta};
 
+use crate::deny::DenyRules;
 use crate::files::{
     FileFacts, FsCode, FsError, FsTarget, Nearby, check_path, io_text, is_of_this_process, is_off_the_way,
     open_regular, record, resolve, run_blocking,
@@ -43,6 +44,8 @@ pub struct ReadOptions {
     pub read_max_unsized_bytes: u64,
     /// Longest read in milliseconds; a file that takes longer to count is refused.
     pub read_timeout_ms: u64,
+    /// What must not be read.
+    pub deny: Arc<DenyRules>,
 }
 
 impl Default for ReadOptions {
@@ -53,6 +56,7 @@ impl Default for ReadOptions {
             read_max_bytes: 51_200,
             read_max_unsized_bytes: 16 * 1024 * 1024,
             read_timeout_ms: 120_000,
+            deny: Arc::default(),
         }
     }
 }
@@ -169,6 +173,7 @@ impl Tool for ReadTool {
         let job = ReadJob {
             window: self.window(args)?,
             unsized_bytes: self.options.read_max_unsized_bytes,
+            deny: Arc::clone(&self.options.deny),
             cwd: context.cwd.clone(),
             file_path: args.file_path.clone(),
             session: Arc::clone(&context.session),
@@ -202,6 +207,7 @@ impl Tool for ReadTool {
 struct ReadJob {
     window: WindowLimits,
     unsized_bytes: u64,
+    deny: Arc<DenyRules>,
     cwd: PathBuf,
     file_path: String,
     session: Arc<Session>,
@@ -211,6 +217,7 @@ struct ReadJob {
 impl ReadJob {
     fn run(self) -> Result<ReadValue, FsError> {
         let target = resolve(&self.cwd, &self.file_path)?;
+        self.deny.check("read", &target)?;
         if is_of_this_process(&target.real_path) {
             let why = "it belongs to the harness itself";
             return Err(FsError::cannot("read", &target.display_path, FsCode::PermissionDenied, why));

@@ -9,6 +9,7 @@ use grep_regex::RegexMatcher;
 use grep_searcher::{BinaryDetection, MmapChoice, Searcher, SearcherBuilder, Sink, SinkMatch};
 
 use super::scan::Scan;
+use crate::files::{READ_FLAGS, open_without_links};
 
 /// Bytes of a line that are searched. The rest of a longer line is read and forgotten.
 pub(super) const MAX_SEARCHED_LINE_BYTES: usize = 16 * 1024 * 1024;
@@ -52,7 +53,7 @@ pub(super) fn search(
     named_by_caller: bool,
 ) -> Vec<FoundLine> {
     let mut lines = Lines { scan, path_bytes: path.as_os_str().len(), found: Vec::new() };
-    let searched = open_regular(path, named_by_caller).and_then(|file| {
+    let searched = open_regular(scan, path, named_by_caller).and_then(|file| {
         let reader = LineCap::new(file, MAX_SEARCHED_LINE_BYTES, || scan.is_over());
         searcher.search_reader(matcher, reader, &mut lines)
     });
@@ -67,10 +68,14 @@ pub(super) fn search(
 }
 
 /// Opens a regular file without ever waiting for the other end of a pipe or touching a device.
-fn open_regular(path: &Path, follow_link: bool) -> io::Result<File> {
+fn open_regular(scan: &Scan, path: &Path, follow_link: bool) -> io::Result<File> {
     let follow = if follow_link { 0 } else { libc::O_NOFOLLOW };
-    let file =
-        OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY | follow).open(path)?;
+    let file = if scan.has_rules() {
+        // What is opened is what the rules were asked about: a link on the way leads nowhere.
+        File::from(open_without_links(&scan.place().real_path_of(path), READ_FLAGS)?)
+    } else {
+        OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY | follow).open(path)?
+    };
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("not a regular file"));
     }

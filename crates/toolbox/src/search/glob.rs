@@ -51,6 +51,9 @@ pub struct GlobOutput {
     /// The file with the complete list, when there are more paths than are shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stored: Option<String>,
+    /// How many paths deny rules kept out of the result.
+    #[serde(default, skip_serializing_if = "scan::is_zero")]
+    pub left_out: u64,
 }
 
 impl Tool for GlobTool {
@@ -127,9 +130,9 @@ impl Search {
     fn run(&self, stop: &Stop) -> Result<GlobOutput, ToolError> {
         let place = Place::resolve(NAME, &self.cwd, self.args.path.as_deref())?;
         let mut walker = walker(&self.args.pattern, &place)?;
-        let scan = Arc::new(Scan::new(NAME, place, stop.clone(), self.options.raw_output_max_bytes));
+        let scan = Arc::new(Scan::new(NAME, place, stop.clone(), &self.options)?);
         let watched = Arc::clone(&scan);
-        walker.filter_entry(move |_| !watched.is_over());
+        walker.filter_entry(move |entry| !watched.is_over() && !watched.leaves_out(entry.path()));
         let mut found = scan.run(&mut walker, || {
             |entry: &ignore::DirEntry| {
                 let name = scan.place().name_of(entry.path());
@@ -139,7 +142,8 @@ impl Search {
         scan.outcome(found.is_empty())?;
         found.sort_unstable_by(Found::compare);
         let paths = found.into_iter().map(|found| found.name).collect();
-        let mut output = GlobOutput { root: scan.place().root_name(), paths, stored: None };
+        let root = scan.place().root_name();
+        let mut output = GlobOutput { root, paths, stored: None, left_out: scan.left_out() };
         if output.paths.len() > self.options.glob_max_results && !stop.is_set() {
             output.stored = store::save(self.folder.as_deref(), "glob-results.txt", &output.paths.join("\n"));
         }

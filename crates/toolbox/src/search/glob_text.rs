@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::glob::GlobOutput;
 use super::options::SearchOptions;
-use super::{place, store};
+use super::{place, scan, store};
 
 /// The paths that are shown.
 pub(super) struct Page<'a> {
@@ -15,6 +15,10 @@ pub(super) struct Page<'a> {
 
 /// The text of a result.
 pub(super) fn text(output: &GlobOutput, options: &SearchOptions) -> String {
+    found_text(output, options) + &scan::left_out_line(output.left_out)
+}
+
+fn found_text(output: &GlobOutput, options: &SearchOptions) -> String {
     let total = output.paths.len();
     if total == 0 {
         return "No files found".to_owned();
@@ -99,6 +103,7 @@ mod tests {
             root: ".".to_owned(),
             paths: paths.split_whitespace().map(str::to_owned).collect(),
             stored: stored.map(str::to_owned),
+            left_out: 0,
         }
     }
 
@@ -175,7 +180,7 @@ mod tests {
             paths in proptest::collection::vec("[a-d](/[a-c]){0,2}", 1..40),
             cap in 0_usize..20,
         ) {
-            let output = GlobOutput { root: ".".to_owned(), paths, stored: None };
+            let output = GlobOutput { root: ".".to_owned(), paths, stored: None, left_out: 0 };
             let page = page(&output, &limits(cap, true));
             prop_assert_eq!(page.paths.len(), cap.min(output.paths.len()));
             let of = |paths: &[&str], top: &str| -> Vec<String> {

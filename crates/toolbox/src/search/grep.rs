@@ -50,6 +50,9 @@ pub struct GrepOutput {
     /// The file with the complete list, when there are more matches than are shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stored: Option<String>,
+    /// How many paths deny rules kept out of the result.
+    #[serde(default, skip_serializing_if = "scan::is_zero")]
+    pub left_out: u64,
 }
 
 /// One matching line.
@@ -178,7 +181,7 @@ impl Search {
         let matcher = matcher(&self.args.pattern)?;
         let place = Place::resolve(NAME, &self.cwd, self.args.path.as_deref())?;
         let mut walker = walker(self.args.include.as_deref(), &place)?;
-        let scan = Arc::new(Scan::new(NAME, place, stop.clone(), self.options.raw_output_max_bytes));
+        let scan = Arc::new(Scan::new(NAME, place, stop.clone(), &self.options)?);
         guard(&mut walker, &scan)?;
         let mut files = scan.run(&mut walker, || {
             let (scan, matcher) = (&*scan, matcher.clone());
@@ -191,7 +194,8 @@ impl Search {
         });
         scan.outcome(files.is_empty())?;
         files.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-        let mut output = GrepOutput { matches: matches(files, scan.place()), stored: None };
+        let matches = matches(files, scan.place());
+        let mut output = GrepOutput { matches, stored: None, left_out: scan.left_out() };
         if output.matches.len() > self.options.grep_max_matches && !stop.is_set() {
             let text = grep_text::complete_text(&output, &self.options);
             output.stored = store::save(self.folder.as_deref(), "grep-results.txt", &text);
@@ -231,7 +235,7 @@ fn guard(walker: &mut WalkBuilder, scan: &Arc<Scan>) -> Result<(), ToolError> {
     }
     let scan = Arc::clone(scan);
     walker.filter_entry(move |entry| {
-        if scan.is_over() {
+        if scan.is_over() || scan.leaves_out(entry.path()) {
             return false;
         }
         let is_directory = entry.file_type().is_some_and(|kind| kind.is_dir());

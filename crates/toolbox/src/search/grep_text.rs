@@ -8,10 +8,14 @@ use lorimer_protocol::{SearchFile, SearchMatch};
 
 use super::grep::{GrepMatch, GrepOutput};
 use super::options::SearchOptions;
-use super::store;
+use super::{scan, store};
 
 /// The text of a result.
 pub(super) fn text(output: &GrepOutput, options: &SearchOptions) -> String {
+    found_text(output, options) + &scan::left_out_line(output.left_out)
+}
+
+fn found_text(output: &GrepOutput, options: &SearchOptions) -> String {
     let (page, total) = (page(output, options), output.matches.len());
     if total == 0 {
         return "No matches found".to_owned();
@@ -107,7 +111,7 @@ mod tests {
                 line: (*line).to_owned(),
             })
             .collect();
-        GrepOutput { matches, stored: stored.map(str::to_owned) }
+        GrepOutput { matches, stored: stored.map(str::to_owned), left_out: 0 }
     }
 
     fn limits(matches: usize, line_bytes: usize) -> SearchOptions {

@@ -1,5 +1,9 @@
 //! How much a search may look at, keep and show.
 
+use std::sync::Arc;
+
+use crate::deny::DenyRules;
+
 /// The limits of [`GlobTool`](super::GlobTool) and [`GrepTool`](super::GrepTool).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchOptions {
@@ -17,6 +21,8 @@ pub struct SearchOptions {
     pub raw_output_max_bytes: u64,
     /// Longest search in milliseconds.
     pub timeout_ms: u64,
+    /// What must not be found.
+    pub deny: Arc<DenyRules>,
 }
 
 impl Default for SearchOptions {
@@ -29,6 +35,7 @@ impl Default for SearchOptions {
             search_meta_max_bytes: 65_536,
             raw_output_max_bytes: 20_000_000,
             timeout_ms: 30_000,
+            deny: Arc::default(),
         }
     }
 }

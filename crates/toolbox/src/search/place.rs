@@ -5,7 +5,8 @@ use std::path::{Component, Path, PathBuf};
 use lorimer_tools::ToolError;
 
 use super::failure;
-use crate::files::is_of_this_process;
+use crate::deny::{DenyRules, refusal};
+use crate::files::{is_of_this_process, normalize};
 
 /// The start of a search.
 #[derive(Clone, Debug)]
@@ -13,6 +14,8 @@ pub(super) struct Place {
     cwd: PathBuf,
     argument: Option<PathBuf>,
     root: PathBuf,
+    /// Where the root really is.
+    real_root: PathBuf,
     is_directory: bool,
 }
 
@@ -29,13 +32,15 @@ impl Place {
         if !metadata.is_dir() && !metadata.is_file() {
             return Err(failure::failed(tool, format!("{shown}: not a regular file or directory")));
         }
-        if std::fs::canonicalize(&root).is_ok_and(|real| is_of_this_process(&real)) {
+        let real_root = std::fs::canonicalize(&root).unwrap_or_else(|_| root.clone());
+        if is_of_this_process(&real_root) {
             return Err(failure::failed(tool, format!("{shown}: it belongs to the harness itself")));
         }
         Ok(Self {
             cwd: cwd.to_owned(),
             argument: argument.map(PathBuf::from),
             root,
+            real_root,
             is_directory: metadata.is_dir(),
         })
     }
@@ -48,6 +53,23 @@ impl Place {
     /// The absolute path of the start.
     pub(super) fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// Where something that a walk came upon really is. A walk follows no links, so only the start may be elsewhere.
+    pub(super) fn real_path_of(&self, found: &Path) -> PathBuf {
+        match found.strip_prefix(&self.root) {
+            Ok(rest) if !rest.as_os_str().is_empty() => self.real_root.join(rest),
+            _ => self.real_root.clone(),
+        }
+    }
+
+    /// Refuses a start that deny rules keep a tool from.
+    pub(super) fn check(&self, tool: &str, deny: &DenyRules) -> Result<(), ToolError> {
+        let names = [normalize(&self.root), self.real_root.clone()];
+        match names.iter().find_map(|path| deny.denying(tool, path)) {
+            Some(pattern) => Err(refusal(tool, &names[0].to_string_lossy(), pattern).into()),
+            None => Ok(()),
+        }
     }
 
     /// Whether the start is a directory.
@@ -104,7 +126,8 @@ mod tests {
     fn place(argument: Option<&str>) -> Place {
         let cwd = PathBuf::from("/w");
         let root = argument.map_or_else(|| cwd.clone(), |path| cwd.join(path));
-        Place { cwd, argument: argument.map(PathBuf::from), root, is_directory: true }
+        let real_root = root.clone();
+        Place { cwd, argument: argument.map(PathBuf::from), root, real_root, is_directory: true }
     }
 
     #[test]

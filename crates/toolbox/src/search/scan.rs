@@ -1,6 +1,7 @@
 //! One walk over a tree on several threads: what ends it, how much it found and what it could not read.
 
 use std::io::ErrorKind;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
@@ -9,7 +10,9 @@ use ignore::{DirEntry, WalkBuilder, WalkState};
 use lorimer_tools::ToolError;
 
 use super::failure;
+use super::options::SearchOptions;
 use super::place::Place;
+use crate::deny::DenyRules;
 
 /// Tells the threads of a search to end.
 #[derive(Clone, Debug, Default)]
@@ -35,12 +38,52 @@ pub(super) struct Scan {
     found_bytes: AtomicU64,
     max_bytes: u64,
     unreadable: Mutex<Option<String>>,
+    deny: Arc<DenyRules>,
+    denied: AtomicU64,
 }
 
 impl Scan {
-    /// A walk of `place` that may find `max_bytes` bytes.
-    pub(super) fn new(tool: &'static str, place: Place, stop: Stop, max_bytes: u64) -> Self {
-        Self { tool, place, stop, found_bytes: AtomicU64::new(0), max_bytes, unreadable: Mutex::new(None) }
+    /// A walk of `place`, as far as the options let it.
+    ///
+    /// # Errors
+    /// When deny rules forbid the place itself.
+    pub(super) fn new(
+        tool: &'static str,
+        place: Place,
+        stop: Stop,
+        options: &SearchOptions,
+    ) -> Result<Self, ToolError> {
+        place.check(tool, &options.deny)?;
+        Ok(Self {
+            tool,
+            place,
+            stop,
+            found_bytes: AtomicU64::new(0),
+            max_bytes: options.raw_output_max_bytes,
+            unreadable: Mutex::new(None),
+            deny: Arc::clone(&options.deny),
+            denied: AtomicU64::new(0),
+        })
+    }
+
+    /// Whether deny rules are about this search.
+    pub(super) fn has_rules(&self) -> bool {
+        !self.deny.is_empty_for(self.tool)
+    }
+
+    /// Whether the walk must leave something out, which is then counted.
+    pub(super) fn leaves_out(&self, found: &Path) -> bool {
+        if !self.has_rules() {
+            return false;
+        }
+        let is_denied = self.deny.denying(self.tool, &self.place.real_path_of(found)).is_some();
+        self.denied.fetch_add(u64::from(is_denied), Ordering::Relaxed);
+        is_denied
+    }
+
+    /// How many paths were left out.
+    pub(super) fn left_out(&self) -> u64 {
+        self.denied.load(Ordering::Relaxed)
     }
 
     /// Where the walk starts.
@@ -134,6 +177,20 @@ impl Scan {
             other => other.to_string(),
         }
     }
+}
+
+/// The line of a result that says how many paths deny rules kept out of it; empty when it was none.
+pub(super) fn left_out_line(count: u64) -> String {
+    match count {
+        0 => String::new(),
+        1 => "\n\n(1 path was left out by deny rules of the configuration)".to_owned(),
+        count => format!("\n\n({count} paths were left out by deny rules of the configuration)"),
+    }
+}
+
+/// For a count that is told only when there is something to tell.
+pub(super) fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Globs in the order of ripgrep's `--glob`, anchored to the workspace.

@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
+use crate::deny::DenyRules;
 use crate::escalation::WiderMode;
 use crate::files::{
     FileFacts, FsCode, FsError, FsTarget, ModeFence, Place, Publication, Published, WriteFence, WriteRequest,
@@ -26,11 +27,13 @@ pub struct WriteOptions {
     pub diff_basis_max_bytes: u64,
     /// Decides where may be written.
     pub fence: Arc<dyn WriteFence>,
+    /// What must not be changed.
+    pub deny: Arc<DenyRules>,
 }
 
 impl Default for WriteOptions {
     fn default() -> Self {
-        Self { diff_basis_max_bytes: 10 * 1024 * 1024, fence: ModeFence::shared() }
+        Self { diff_basis_max_bytes: 10 * 1024 * 1024, fence: ModeFence::shared(), deny: Arc::default() }
     }
 }
 
@@ -202,6 +205,7 @@ struct WriteJob {
 
 impl WriteJob {
     fn run(self) -> Result<WriteValue, FsError> {
+        self.options.deny.check("write", &self.target)?;
         self.options.fence.check(&self.request)?;
         let mut place = Place::of(&self.target.real_path).map_err(|error| self.failed(&error))?;
         let existing = self.guarded(&place)?;
