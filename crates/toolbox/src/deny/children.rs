@@ -74,7 +74,7 @@ impl Walk<'_> {
                 }
                 let path = entry.path();
                 let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-                if self.rules.iter().any(|rule| rule.matches(&path))
+                if self.rules.iter().any(|rule| rule.matches_first(&path))
                     || (is_folder && self.rules.iter().any(|rule| rule.takes_content_of(&path)))
                 {
                     self.take(&path);

@@ -60,19 +60,26 @@ impl Rule {
 
     /// Whether a path or a folder that it is in is denied.
     pub fn matches(&self, path: &Path) -> bool {
-        self.below.iter().filter_map(|below| path.strip_prefix(below).ok()).any(|rest| match &self.glob {
+        self.below_start(path).any(|rest| match &self.glob {
             None => true,
             Some(glob) => rest.ancestors().any(|part| !part.as_os_str().is_empty() && glob.is_match(part)),
         })
     }
 
+    /// Whether a path is denied whose folder is not.
+    pub fn matches_first(&self, path: &Path) -> bool {
+        self.below_start(path).any(|rest| self.glob.as_ref().is_none_or(|glob| glob.is_match(rest)))
+    }
+
     /// Whether all that is in this folder is denied.
     pub fn takes_content_of(&self, folder: &Path) -> bool {
         let Some(matcher) = &self.folder else { return false };
-        self.below
-            .iter()
-            .filter_map(|below| folder.strip_prefix(below).ok())
-            .any(|rest| matcher.is_match(rest))
+        self.below_start(folder).any(|rest| matcher.is_match(rest))
+    }
+
+    /// A path from where the pattern starts, when it is there.
+    fn below_start<'a>(&'a self, path: &'a Path) -> impl Iterator<Item = &'a Path> {
+        self.below.iter().filter_map(|below| path.strip_prefix(below).ok())
     }
 
     /// Whether everything in `below` is denied.
