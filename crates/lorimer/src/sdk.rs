@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lorimer_agent::Agent;
-use lorimer_model::Provider;
+use lorimer_model::{DEEPSEEK_ROUTE, Provider};
 use lorimer_rpc::wire::InitializeParams;
 use lorimer_rpc::{Channels, Host, Route, RpcError, ServerOptions};
 use lorimer_session::{Session, Store};
@@ -180,6 +180,7 @@ impl Program {
                 // The text begins as DSH's.
                 Some(name) if !ids.iter().any(|id| id == name) && name != DEEPSEEK => {
                     let near = nearest(name, ids.iter().map(String::as_str).chain([DEEPSEEK]));
+                    let near = near.map(|near| if near == DEEPSEEK { DEEPSEEK_ROUTE } else { near });
                     let offered = offer(near, &ids);
                     RpcError::new(format!("no adapter registered for provider \"{name}\" ({offered})"))
                 }

@@ -1,15 +1,40 @@
 //! One JSON-RPC object a line (wire spec 1.1): taking lines apart, and lines from bytes.
 
 use std::io::{self, BufRead};
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use tokio::sync::OwnedSemaphorePermit;
 
 /// How much of a line that is too long is kept, in bytes: enough to find out whose request it is.
 const KEPT_OF_TOO_LONG_BYTES: usize = 4096;
 
-/// A request's id as it was written: a string or a number. It is echoed byte for byte.
-pub(crate) type RequestId = Box<RawValue>;
+/// A request's id as it was written: a string or a number. It is echoed byte for byte. As long as it is kept, its
+/// request takes up room.
+#[derive(Clone, Debug)]
+pub(crate) struct RequestId {
+    text: Box<RawValue>,
+    room: Option<Arc<OwnedSemaphorePermit>>,
+}
+
+impl RequestId {
+    /// The JSON text.
+    pub fn get(&self) -> &str {
+        self.text.get()
+    }
+
+    /// Keeps room until the last copy of the id is gone, which is when the request is answered.
+    pub fn hold(&mut self, room: OwnedSemaphorePermit) {
+        self.room = Some(Arc::new(room));
+    }
+}
+
+impl From<Box<RawValue>> for RequestId {
+    fn from(text: Box<RawValue>) -> Self {
+        Self { text, room: None }
+    }
+}
 
 /// What a client sent.
 #[derive(Debug)]
@@ -66,7 +91,7 @@ impl Incoming {
     }
 
     fn classify(envelope: Envelope<'_>) -> Self {
-        let id = envelope.id.filter(|id| is_id(id)).map(ToOwned::to_owned);
+        let id = envelope.id.filter(|id| is_id(id)).map(|id| RequestId::from(id.to_owned()));
         match (id, envelope.method) {
             (Some(id), Some(method)) => Self::Request { id, method, params: object(envelope.params) },
             (Some(id), None) => {
@@ -144,7 +169,7 @@ pub(crate) fn id_of_beginning(line: &[u8]) -> Option<RequestId> {
     let key = memchr::memmem::find(line, b"\"id\"")?;
     let rest = line[key + 4..].trim_ascii_start().strip_prefix(b":")?;
     let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<Box<RawValue>>();
-    values.next()?.ok().filter(|id| is_id(id))
+    values.next()?.ok().filter(|id| is_id(id)).map(RequestId::from)
 }
 
 #[cfg(test)]

@@ -21,11 +21,13 @@ mod describe;
 mod error;
 mod frame;
 mod host;
+mod notes;
 mod opening;
 mod outbox;
 mod reverse;
 mod server;
 mod session;
+mod stored;
 pub mod wire;
 
 pub use describe::describe;
@@ -33,9 +35,4 @@ pub use error::RpcError;
 pub use host::{Channels, Host, Route};
 pub use server::{ServerOptions, serve};
 
-/// Says something to whoever reads standard error.
-fn note(text: &str) {
-    use std::io::Write;
-    // One write a line: others write there too. With nobody left to read there is nothing to do.
-    let _ = std::io::stderr().write_all(format!("lorimer: {text}\n").as_bytes());
-}
+use notes::note;

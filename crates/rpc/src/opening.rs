@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use lorimer_agent::Agent;
 use lorimer_protocol::{Event, SessionHeader, SessionId};
-use lorimer_session::{OpenError, Session, Store, StoreError};
+use lorimer_session::{Open, OpenError, Session, Store, StoreError};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::error::RpcError;
 use crate::host::{Channels, Host, Route};
+use crate::stored;
 
 /// A session that is to be opened.
 pub(crate) struct Opening {
@@ -80,7 +81,8 @@ fn create(store: &Store, cwd: &Path, id: &SessionId) -> Result<Arc<Session>, Rpc
 }
 
 fn resume(store: &Store, id: &SessionId) -> Result<(Arc<Session>, Vec<Arc<Event>>), RpcError> {
-    let opened = store.open(id).map_err(|error| refused(&error, id))?;
+    let held = |outcome: &Result<Open, OpenError>| matches!(outcome, Err(OpenError::Store(error)) if stored::is_held_here(error));
+    let opened = stored::when_released(held, || store.open(id)).map_err(|error| refused(&error, id))?;
     if let Some(copy) = opened.torn_copy {
         crate::note(&format!("the log of {id} ended in a torn line, which was copied to {}", copy.display()));
     }
@@ -89,7 +91,7 @@ fn resume(store: &Store, id: &SessionId) -> Result<(Arc<Session>, Vec<Arc<Event>
 
 fn refused(error: &OpenError, id: &SessionId) -> RpcError {
     match error {
-        OpenError::Store(StoreError::NotFound(_)) => RpcError::new(format!("session \"{id}\" not found")),
+        OpenError::Store(StoreError::NotFound(_)) => stored::not_found(id),
         other => RpcError::new(other.to_string()),
     }
 }

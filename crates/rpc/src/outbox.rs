@@ -5,12 +5,12 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use serde::Serialize;
-use serde_json::value::RawValue;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::RpcError;
+use crate::frame::RequestId;
 
 /// Most bytes that go out with one write, as long as no single frame is longer.
 const WRITE_BYTES: usize = 64 * 1024;
@@ -110,7 +110,7 @@ impl Outbox {
     }
 
     /// Answers a request.
-    pub async fn answer<R: Serialize>(&self, id: &RawValue, answer: Result<R, RpcError>) {
+    pub async fn answer<R: Serialize>(&self, id: &RequestId, answer: Result<R, RpcError>) {
         let id = id.get();
         let frame = match answer {
             Ok(result) => format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{}}}\n", text(&result)),

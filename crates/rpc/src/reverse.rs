@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
+use crate::frame::RequestId;
 use crate::outbox::Outbox;
 use crate::wire::{
     ApprovalDecision, ApprovalParams, ApprovalResult, AskQuestion, Method, QuestionParams, QuestionResult,
@@ -41,7 +42,7 @@ impl Reverse {
     }
 
     /// Takes an answer of the client. One that nobody waits for is dropped.
-    pub fn answered(&self, id: &RawValue, answer: Answered) {
+    pub fn answered(&self, id: &RequestId, answer: Answered) {
         let waiting = serde_json::from_str::<String>(id.get())
             .ok()
             .and_then(|id| self.waiting.lock().unwrap_or_else(PoisonError::into_inner).remove(&id));

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lorimer_protocol::SessionId;
-use lorimer_session::{ForkPoint, StoreError};
+use lorimer_session::Store;
 use serde_json::Value;
+use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -20,10 +21,10 @@ use crate::outbox::Outbox;
 use crate::reverse::Reverse;
 use crate::session::{Command, SessionHandle};
 use crate::wire::{
-    Cancel, Close, Delete, Empty, Fork, ForkResult, GetWorkingDirectory, Initialize, InitializeResult, List,
-    ListParams, ListResult, ListedSession, Method, Prompt, Resume, RuntimeInfo, ServerInfo,
-    SetWorkingDirectory, Shutdown,
+    Cancel, Close, Delete, Empty, Fork, GetWorkingDirectory, Initialize, InitializeResult, List, ListParams,
+    Method, Prompt, Resume, RuntimeInfo, ServerInfo, SetWorkingDirectory, Shutdown,
 };
+use crate::{notes, stored};
 
 /// How DSH's server names itself; its clients may look at it.
 const SERVER_NAME: &str = "deepseek-harness-sdk-runtime";
@@ -31,6 +32,13 @@ const SERVER_VERSION: &str = "0.0.1";
 
 /// Largest integer that every JSON reader keeps exactly.
 const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
+
+/// What a request takes beside its text, in bytes.
+const REQUEST_BYTES: usize = 2048;
+/// Least room for requests that wait for their answer, in bytes.
+const LEAST_ROOM_BYTES: usize = 16 << 20;
+/// Longest id of a session, in bytes: it is the name of a folder.
+const MAX_SESSION_ID_BYTES: usize = 200;
 
 /// How long the last answer may take to be read before the server ends without that.
 const LAST_ANSWER_GRACE: Duration = Duration::from_millis(500);
@@ -75,6 +83,7 @@ pub async fn serve(
         initialized: None,
         sessions: HashMap::new(),
         tasks: TaskTracker::new(),
+        room: Arc::new(Semaphore::new(room_bytes(&options) as usize)),
     };
     let mut shutdown = server.run(&mut lines, stop).await;
     server.dispose().await;
@@ -89,6 +98,7 @@ pub async fn serve(
         let _ = written.await;
     };
     let _ = tokio::time::timeout(LAST_ANSWER_GRACE, last_answers).await;
+    notes::finish();
     Ok(())
 }
 
@@ -125,8 +135,10 @@ struct Server {
     options: ServerOptions,
     initialized: Option<Initialized>,
     sessions: HashMap<SessionId, SessionHandle>,
-    /// Work on the store that no session waits for.
+    /// Lists that are being made.
     tasks: TaskTracker,
+    /// What requests that wait for their answer may take up, in bytes.
+    room: Arc<Semaphore>,
 }
 
 impl Server {
@@ -179,7 +191,11 @@ impl Server {
         };
         match Incoming::parse(&line)? {
             Incoming::Request { id, method, .. } if method == Shutdown::NAME => return Some(id),
-            Incoming::Request { id, method, params } => {
+            Incoming::Request { mut id, method, params } => {
+                // What waits for an answer takes up room, and a client that has none left waits.
+                if let Ok(room) = Arc::clone(&self.room).acquire_many_owned(self.cost_of(line.len())).await {
+                    id.hold(room);
+                }
                 // The line is no longer needed, and it may be long.
                 drop(line);
                 self.request(id, &method, params.get()).await;
@@ -189,6 +205,11 @@ impl Server {
             Incoming::Junk(why) => crate::note(&format!("a line was dropped: {why}")),
         }
         None
+    }
+
+    /// What a request of this length takes of the room, and what it takes beside its text.
+    fn cost_of(&self, bytes: usize) -> u32 {
+        u32::try_from(bytes.saturating_add(REQUEST_BYTES)).unwrap_or(u32::MAX).min(room_bytes(&self.options))
     }
 
     async fn too_long(&self, beginning: &[u8]) {
@@ -211,7 +232,10 @@ impl Server {
         match method {
             Initialize::NAME => self.initialize(params),
             List::NAME => self.list(id, params_of::<List>(params)?),
-            Fork::NAME => self.fork(id, params),
+            Fork::NAME => {
+                let params = params_of::<Fork>(params)?;
+                self.on_store(id, move |store| stored::fork(store, &params)).await
+            }
             Delete::NAME => self.delete(id, params_of::<Delete>(params)?.session_id).await,
             Close::NAME => self.close(id, &params_of::<Close>(params)?.session_id).await,
             Cancel::NAME => self.hand_to_open(id, &params_of::<Cancel>(params)?.session_id, Command::Cancel),
@@ -311,6 +335,10 @@ impl Server {
 
     fn start(&self, how: How) -> Result<SessionHandle, RpcError> {
         let Initialized { route, channels } = self.check_initialized()?;
+        let (How::Create(session) | How::Resume(session)) = &how;
+        if session.as_str().len() > MAX_SESSION_ID_BYTES {
+            return Err(RpcError::new(format!("a session id has at most {MAX_SESSION_ID_BYTES} bytes")));
+        }
         let opening =
             Opening { host: Arc::clone(&self.host), route: route.clone(), channels: channels.clone(), how };
         let grace = Duration::from_millis(self.options.shutdown_grace_ms);
@@ -332,65 +360,34 @@ impl Server {
             handle.close().await;
             self.sessions.remove(&session);
         }
-        self.on_store(id, move |host| {
-            host.store().delete(&session).map(|()| Empty {}).map_err(|error| match error {
-                StoreError::NotFound(_) => RpcError::new(format!("session \"{session}\" not found")),
-                other => RpcError::new(other.to_string()),
-            })
-        });
-        Ok(Done::Answered)
-    }
-
-    fn fork(&mut self, id: &RequestId, params: &str) -> Result<Done, RpcError> {
-        let params = params_of::<Fork>(params)?;
-        let point = params.turn.map_or(ForkPoint::End, ForkPoint::Turn);
-        self.on_store(id, move |host| {
-            let forked = host.store().fork(&params.session_id, point);
-            forked
-                .map(|session_id| ForkResult { session_id })
-                .map_err(|error| RpcError::new(error.to_string()))
-        });
-        Ok(Done::Answered)
+        self.on_store(id, move |store| stored::delete(store, &session)).await
     }
 
     fn list(&mut self, id: &RequestId, params: ListParams) -> Result<Done, RpcError> {
-        let open: Vec<SessionId> =
-            self.sessions.iter().filter(|(_, handle)| handle.is_open()).map(|(id, _)| id.clone()).collect();
-        self.on_store(id, move |host| {
-            let found = match &params.cwd {
-                Some(cwd) => host.store().list_of(std::path::Path::new(cwd)),
-                None => host.store().list(),
-            };
-            let sessions = found
-                .into_iter()
-                .map(|summary| ListedSession {
-                    open: open.contains(&summary.header.id),
-                    session_id: summary.header.id,
-                    cwd: summary.header.cwd,
-                    title: summary.title,
-                    parent_session_id: summary.parent_session,
-                    created_at_ms: summary.header.created_at,
-                    updated_at_ms: summary.updated_at,
-                    size_bytes: summary.size_bytes,
-                })
-                .collect();
-            Ok(ListResult { sessions })
+        let is_open = |handle: &SessionHandle| handle.is_open();
+        let open = self.sessions.iter().filter(|(_, handle)| is_open(handle)).map(|(id, _)| id.clone());
+        let open: Vec<SessionId> = open.collect();
+        let (host, outbox, id) = (Arc::clone(&self.host), self.outbox.clone(), id.clone());
+        self.tasks.spawn(async move {
+            let listed =
+                tokio::task::spawn_blocking(move || stored::list(host.store(), &params, &open)).await;
+            outbox.answer(&id, listed.map_err(|_| RpcError::new("failed unexpectedly"))).await;
         });
         Ok(Done::Answered)
     }
 
-    /// Answers with what `work` gives, off the thread that serves.
-    fn on_store<R: serde::Serialize + Send + 'static>(
+    /// Answers with what `work` gives, off the thread that serves. What comes next waits, so that requests about one
+    /// session keep their order.
+    async fn on_store<R: serde::Serialize + Send + 'static>(
         &self,
         id: &RequestId,
-        work: impl FnOnce(&dyn Host) -> Result<R, RpcError> + Send + 'static,
-    ) {
-        let (host, outbox, id) = (Arc::clone(&self.host), self.outbox.clone(), id.clone());
-        self.tasks.spawn(async move {
-            let answer = tokio::task::spawn_blocking(move || work(host.as_ref())).await;
-            let answer = answer.unwrap_or_else(|_| Err(RpcError::new("failed unexpectedly")));
-            outbox.answer(&id, answer).await;
-        });
+        work: impl FnOnce(&Store) -> Result<R, RpcError> + Send + 'static,
+    ) -> Result<Done, RpcError> {
+        let host = Arc::clone(&self.host);
+        let answer = tokio::task::spawn_blocking(move || work(host.store())).await;
+        let answer = answer.unwrap_or_else(|_| Err(RpcError::new("failed unexpectedly")));
+        self.outbox.answer(id, answer).await;
+        Ok(Done::Answered)
     }
 
     /// Nothing is told after this point; all sessions end, at the same time.
@@ -399,6 +396,11 @@ impl Server {
         self.reverse.give_up();
         futures_util::future::join_all(self.sessions.values_mut().map(SessionHandle::close)).await;
     }
+}
+
+/// Room for requests that wait for their answer.
+fn room_bytes(options: &ServerOptions) -> u32 {
+    u32::try_from(options.max_frame_bytes.max(LEAST_ROOM_BYTES)).unwrap_or(u32::MAX).min(u32::MAX >> 4)
 }
 
 /// How a request was dealt with.

@@ -115,8 +115,12 @@ impl Task {
 
     async fn refuse_all(&self, commands: &mut UnboundedReceiver<(RequestId, Command)>, error: &RpcError) {
         commands.close();
-        while let Some((id, _)) = commands.recv().await {
-            self.outbox.answer::<Empty>(&id, Err(error.clone())).await;
+        while let Some((id, command)) = commands.recv().await {
+            let error = match command {
+                Command::Cancel => RpcError::new("the session is not open"),
+                _ => error.clone(),
+            };
+            self.outbox.answer::<Empty>(&id, Err(error)).await;
         }
     }
 }
@@ -278,17 +282,25 @@ impl Open<'_> {
     }
 }
 
-/// No model would be sent a block that is not understood, and nobody would know.
+/// Anything but what a person can say would be lost on its way to the model, or be refused by it in every turn to come.
 fn check_blocks(content: &[ContentBlock]) -> Result<(), RpcError> {
-    let unknown = content.iter().enumerate().find_map(|(index, block)| match block {
-        ContentBlock::Unknown(value) => Some((index + 1, value)),
-        _ => None,
-    });
-    let Some((number, value)) = unknown else { return Ok(()) };
-    let kind = value["type"].as_str().unwrap_or("no type");
-    Err(RpcError::new(format!(
-        "session/prompt: block {number} ({kind}) is of no known type or lacks a field; send {{\"type\":\"text\",\"text\":…}}"
-    )))
+    let sayable = |block: &ContentBlock| matches!(block, ContentBlock::Text(_) | ContentBlock::Image(_));
+    if let Some(at) = content.iter().position(|block| !sayable(block)) {
+        let problem = match &content[at] {
+            ContentBlock::Unknown(_) => "is of no known type or lacks a field",
+            _ => "is nothing that a person says",
+        };
+        let block = serde_json::to_value(&content[at]).unwrap_or_default();
+        let (number, kind) = (at + 1, block["type"].as_str().unwrap_or("no type"));
+        return Err(RpcError::new(format!(
+            "session/prompt: block {number} ({kind}) {problem}; send {{\"type\":\"text\",\"text\":…}}"
+        )));
+    }
+    let is_empty = |block: &ContentBlock| block.as_text().is_some_and(|text| text.trim().is_empty());
+    if content.iter().all(is_empty) {
+        return Err(RpcError::new("session/prompt: the message is empty"));
+    }
+    Ok(())
 }
 
 fn has_message(log: &Log) -> bool {

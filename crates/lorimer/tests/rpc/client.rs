@@ -55,6 +55,20 @@ impl Lab {
     }
 
     pub fn start_with(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Client {
+        let mut client = self.start_deaf(arguments, variables);
+        let mut stderr = client.child.stderr.take().expect("a pipe");
+        let (said, errors) = channel();
+        std::thread::spawn(move || {
+            let mut text = String::new();
+            let _ = stderr.read_to_string(&mut text);
+            let _ = said.send(text);
+        });
+        client.errors = errors;
+        client
+    }
+
+    /// A client that never reads standard error.
+    pub fn start_deaf(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Client {
         let mut command = Command::new(env!("CARGO_BIN_EXE_lorimer"));
         for (name, _) in std::env::vars_os() {
             let text = name.to_string_lossy().into_owned();
@@ -68,13 +82,7 @@ impl Lab {
         let mut child = command.spawn().expect("the program starts");
         let stdin = child.stdin.take();
         let stdout = child.stdout.take().expect("a pipe");
-        let mut stderr = child.stderr.take().expect("a pipe");
-        let (said, errors) = channel();
-        std::thread::spawn(move || {
-            let mut text = String::new();
-            let _ = stderr.read_to_string(&mut text);
-            let _ = said.send(text);
-        });
+        let errors = channel().1;
         Client { child, stdin, frames: Frames::Unread(stdout), errors, seen: Vec::new(), next: 0 }
     }
 
@@ -250,6 +258,30 @@ impl Client {
             rest.push(frame);
         }
         rest
+    }
+
+    /// Writes on a thread of its own, which gives standard input back.
+    pub fn in_background(
+        &mut self,
+        write: impl FnOnce(&mut ChildStdin) + Send + 'static,
+    ) -> std::thread::JoinHandle<ChildStdin> {
+        let mut stdin = self.stdin.take().expect("open");
+        std::thread::spawn(move || {
+            write(&mut stdin);
+            stdin
+        })
+    }
+
+    /// Waits for the program's end, whatever it said.
+    pub fn status(&mut self) -> Option<i32> {
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline {
+            if let Some(status) = self.child.try_wait().expect("a child") {
+                return status.code();
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        panic!("the program does not end");
     }
 
     /// Closes standard input.

@@ -65,3 +65,39 @@ fn a_client_that_never_reads_can_still_end_it() {
         assert_eq!(lab.logged("s", "turn/end")[0]["reason"]["kind"], "aborted", "{way}");
     }
 }
+
+#[test]
+fn standard_error_that_nobody_reads_stops_nothing() {
+    let lab = Lab::new(json!([{"text": "fine"}]));
+    let mut client = lab.start_deaf(&["sdk"], &[]);
+    client.ask("initialize", lab.route());
+    // Each line is told on standard error, which takes no more than a pipe does.
+    for _ in 0..50 {
+        client.write("this is no frame at all\n".repeat(200));
+    }
+    client.prompt("s", "go");
+    client.wait_idle("s");
+    client.signal(Signal::TERM);
+    assert_eq!(client.status(), Some(0));
+}
+
+#[test]
+fn requests_that_come_faster_than_answers_are_read_wait_and_are_all_answered() {
+    const REQUESTS: u64 = 40_000;
+    let lab = Lab::new(json!([{"text": "fine"}]));
+    let queue = [("LORIMER_RPC__MAX_QUEUED_BYTES", "65536"), ("LORIMER_RPC__MAX_FRAME_BYTES", "65536")];
+    let mut client = lab.start_with(&["sdk"], &queue);
+    let writer = client.in_background(|stdin| {
+        for id in 0..REQUESTS {
+            let line = format!("{{\"id\":{id},\"method\":\"session/list\"}}\n");
+            std::io::Write::write_all(stdin, line.as_bytes()).expect("it is read in the end");
+        }
+    });
+    std::thread::sleep(Duration::from_millis(500));
+    let mut answered: Vec<u64> =
+        (0..REQUESTS).map(|_| client.read().expect("an answer")["id"].as_u64().expect("an id")).collect();
+    drop(writer.join().expect("all is written"));
+    answered.sort_unstable();
+    assert!(answered.into_iter().eq(0..REQUESTS));
+    assert_eq!(client.status(), Some(0));
+}

@@ -303,3 +303,74 @@ fn what_no_model_can_be_sent_is_refused() {
     client.finish();
     assert_eq!(lab.logged("s", "turn/start").len(), 1);
 }
+
+#[test]
+fn a_session_is_forked_while_it_works() {
+    let sleep = json!({"name": "bash", "arguments": {"command": "sleep 60", "description": "Wait"}});
+    let lab = Lab::new(json!([{"text": "one"}, {"calls": [sleep]}, {"text": "three"}]));
+    let mut client = lab.ready(json!({"permissionMode": "danger-full-access"}));
+    client.prompt("s", "first");
+    client.wait_idle("s");
+    client.prompt("s", "second");
+    client.wait_event("s", "tool/call");
+    let forked = client.ask("session/fork", json!({"sessionId": "s"}))["sessionId"].clone();
+    client.ask("session/resume", json!({"sessionId": forked}));
+    client.finish();
+    assert_eq!(lab.logged(forked.as_str().expect("an id"), "turn/end").len(), 1);
+}
+
+#[test]
+fn requests_about_one_session_keep_their_order() {
+    let lab = Lab::new(json!([{"text": "one"}, {"text": "two"}]));
+    let mut client = lab.ready(json!({}));
+    client.prompt("s", "start");
+    client.wait_idle("s");
+    let id = json!({"sessionId": "s"});
+    let deletes = [client.send("session/delete", id.clone()), client.send("session/delete", id.clone())];
+    let resume = client.send("session/resume", id.clone());
+    assert_eq!(client.answer_to(deletes[0])["result"], json!({}));
+    for refused in [deletes[1], resume] {
+        assert_eq!(client.answer_to(refused)["error"]["message"], "session \"s\" not found");
+    }
+    client.prompt("s", "again");
+    client.wait_idle("s");
+    let ids = [client.send("session/close", id.clone()), client.send("session/resume", id.clone())];
+    for id in ids {
+        assert_eq!(client.answer_to(id)["result"], json!({}));
+    }
+    assert_eq!(client.ask("session/cancel", id.clone()), json!({"cancelled": false}));
+    let fork_and_delete = [client.send("session/fork", id.clone()), client.send("session/delete", id)];
+    for id in fork_and_delete {
+        assert!(client.answer_to(id)["error"].is_null());
+    }
+    client.finish();
+}
+
+#[test]
+fn what_nobody_can_say_and_names_that_are_too_long_are_refused() {
+    let lab = Lab::new(json!([{"text": "one"}]));
+    let mut client = lab.ready(json!({}));
+    let mut say =
+        |blocks: Value| client.refused("session/prompt", json!({"sessionId": "s", "contentBlocks": blocks}));
+    for (blocks, why) in [
+        (json!([]), "the message is empty"),
+        (json!([{"type": "text", "text": " "}]), "the message is empty"),
+        (
+            json!([{"type": "text", "text": "a"}, {"type": "reasoning", "text": "b"}]),
+            "block 2 (reasoning) is nothing that",
+        ),
+        (
+            json!([{"type": "tool-result", "toolCallId": "c", "content": []}]),
+            "block 1 (tool-result) is nothing that",
+        ),
+        (json!([{"type": "video"}]), "block 1 (video) is of no known type"),
+    ] {
+        let said = say(blocks);
+        assert!(said.contains(why), "{said}");
+    }
+    let long = client.refused("session/resume", json!({"sessionId": "x".repeat(5000)}));
+    assert_eq!(long, "a session id has at most 200 bytes");
+    client.prompt("s", "fine");
+    client.wait_idle("s");
+    client.finish();
+}
