@@ -116,7 +116,7 @@ pub fn agent(
         max_retry_after_ms: settings.retry_max_retry_after_ms,
         ..provider.retry_policy()
     };
-    let deny = Arc::new(deny_rules(settings, cwd)?);
+    let deny = Arc::new(deny_rules(settings, home, cwd)?);
     let options = AgentOptions {
         reasoning_effort: settings.effort.clone(),
         max_tokens: settings.max_tokens,
@@ -148,10 +148,20 @@ pub fn agent(
     Ok(Composed { agent, differences })
 }
 
-/// What no tool may touch.
-fn deny_rules(settings: &Settings, cwd: &Path) -> Result<DenyRules, CommandError> {
-    let home = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
-    DenyRules::parse(&settings.deny.0, cwd, home.as_deref())
+/// What no tool may touch: what the settings name, and stored keys. From commands keys are hidden without a rule.
+fn deny_rules(settings: &Settings, home: &Path, cwd: &Path) -> Result<DenyRules, CommandError> {
+    let keys = home.join(crate::credentials::FILE_NAME);
+    let keys = std::fs::canonicalize(&keys).unwrap_or(keys);
+    let literal: String = keys
+        .to_string_lossy()
+        .chars()
+        .flat_map(|one| [Some('\\').filter(|_| "*?[]{}!\\".contains(one)), Some(one)])
+        .flatten()
+        .collect();
+    let of_keys = ["read", "write", "edit", "glob", "grep"].map(|tool| format!("{tool}:{literal}"));
+    let rules: Vec<String> = settings.deny.0.iter().cloned().chain(of_keys).collect();
+    let person = std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+    DenyRules::parse(&rules, cwd, person.as_deref())
         .map_err(|why| CommandError::usage(format!("setting \"deny\": {why}")))
 }
 

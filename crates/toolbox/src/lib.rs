@@ -11,6 +11,7 @@ mod deny;
 mod edit;
 mod escalation;
 mod files;
+mod protected;
 mod question;
 mod read;
 mod search;

@@ -432,7 +432,7 @@ fn a_model_that_writes_settings_takes_their_trust() {
     let (lab, server) = (Lab::new(), Server::scripted(&turns));
     configure_workspace(&lab, "max_tokens = 77\n");
     lab.lorimer(&["trust"]).end().answer();
-    lab.run(&server, &["hi"]).end().answer();
+    lab.run(&server, &["--permission-mode", "danger-full-access", "hi"]).end().answer();
     assert_eq!(lab.get(path), "max_tokens = 99\n");
     let next = lab.run(&server, &["--continue", "hi"]).end();
     assert!(next.complaint(0).contains("not trusted"), "{next:?}");

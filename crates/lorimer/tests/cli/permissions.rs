@@ -103,6 +103,34 @@ fn workspace_write_ends_at_the_workspace() {
 }
 
 #[test]
+fn what_runs_by_itself_and_stored_keys_are_not_for_tools() {
+    let lab = Lab::new();
+    lab.put(".git/config", "[core]\n");
+    lab.put(".bashrc", "kept\n");
+    std::fs::create_dir_all(lab.home()).expect("a home");
+    let keys = lab.home().join("credentials.toml");
+    std::fs::write(&keys, "[keys]\nOTHER_API_KEY = \"stored-key\"\n").expect("a file");
+    std::fs::set_permissions(&keys, std::os::unix::fs::PermissionsExt::from_mode(0o600)).expect("private");
+    let (config, shell) = (Path::new(".git/config"), Path::new(".bashrc"));
+    let calls = [
+        write(Path::new(".git/hooks/pre-commit")),
+        read(config),
+        edit(config),
+        read(shell),
+        edit(shell),
+        read(&keys),
+        ("grep", json!({"pattern": "API", "path": keys})),
+    ];
+    let results = results(&lab, &calls, &[]);
+    for denied in [0, 2, 4] {
+        assert!(results[denied].starts_with("FS_SANDBOX_DENIED: "), "{}", results[denied]);
+    }
+    assert!(results.iter().all(|result| !result.contains("stored-key")), "{results:?}");
+    assert!(!std::fs::read_to_string(lab.log().path).expect("a log").contains("stored-key"));
+    assert_eq!((lab.get(".git/config"), lab.get(".bashrc")), ("[core]\n".to_owned(), "kept\n".to_owned()));
+}
+
+#[test]
 fn full_access_is_not_fenced() {
     let (lab, outside) = (Lab::new(), outside());
     let new = outside.path().join("new");

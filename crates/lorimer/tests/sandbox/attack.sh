@@ -67,6 +67,7 @@ grep -q secret-key "$HOME/.lorimer/credentials.toml" 2>/dev/null && out "the sto
 python3 - "$harness" "$port" "$socket" <<'PY'
 import ctypes
 import os
+import resource
 import socket
 import sys
 
@@ -95,6 +96,9 @@ attempt("ptrace", lambda: libc.ptrace(PTRACE_ATTACH, harness, 0, 0) == 0 or libc
 attempt("a connection", lambda: connect(socket.AF_INET, ("127.0.0.1", port)))
 attempt("a local socket", lambda: connect(socket.AF_UNIX, path))
 attempt("a datagram", lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", ("127.0.0.1", port)) == 1)
+attempt("a datagram of a pair", lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM))
+attempt("limits of the harness", lambda: resource.prlimit(harness, resource.RLIMIT_NOFILE, (64, 64)) is not None)
+attempt("a terminal", lambda: any(os.open(f"/dev/pts/{number}", os.O_RDWR | os.O_NOCTTY) for number in range(32)))
 attempt("io_uring", lambda: libc.syscall(425, 8, ctypes.create_string_buffer(256)) >= 0)
 attempt("bpf", lambda: libc.syscall(321, 0, 0, 0) >= 0)
 attempt("a raw disk", lambda: any(os.open("/dev/" + name, os.O_RDWR) for name in ("vda", "sda", "mem")))

@@ -210,6 +210,20 @@ fn nothing_gets_out_of_bubblewrap() {
     nothing_gets_out("bubblewrap");
 }
 
+/// A program of the name in a folder that commands can write in is not taken for bubblewrap.
+#[test]
+fn a_planted_program_is_not_run() {
+    let field = Field::new(None);
+    let planted = field.path("ws/bwrap");
+    std::fs::write(&planted, "#!/bin/sh\ntouch ../outside/planted\n").expect("a file");
+    std::fs::set_permissions(&planted, PermissionsExt::from_mode(0o755)).expect("a program");
+    let path = format!("{}:/usr/bin:/bin", field.path("ws").display());
+    let mut doctor = Command::new(env!("CARGO_BIN_EXE_lorimer"));
+    doctor.arg("doctor").env("PATH", path).env("HOME", field.path("home")).current_dir(field.path("ws"));
+    doctor.output().expect("it runs");
+    assert!(!field.path("outside/planted").exists());
+}
+
 /// Work that people expect to go on inside.
 const WORK: &str = r#"
 set -e

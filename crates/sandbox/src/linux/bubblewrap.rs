@@ -7,13 +7,19 @@ use super::helper::filter_argv;
 use super::sockets::control_sockets;
 use crate::policy::Policy;
 
-/// Looked up in `PATH`.
-pub(super) const PROGRAM: &str = "bwrap";
+/// Where bubblewrap is looked for. `PATH` may name folders that commands can write in.
+const PLACES: [&str; 4] =
+    ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap", "/run/current-system/sw/bin/bwrap"];
+
+/// The program; where it would be when it is not installed.
+fn program() -> &'static str {
+    PLACES.into_iter().find(|place| Path::new(place).is_file()).unwrap_or(PLACES[0])
+}
 
 /// The arguments that run a program held to a policy.
 pub(crate) fn argv(policy: &Policy, argv: Vec<OsString>) -> Vec<OsString> {
     let own = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("/proc/self/exe"));
-    let mut args = Args(vec![PROGRAM.into()]);
+    let mut args = Args(vec![program().into()]);
     args.words(&["--unshare-pid", "--unshare-ipc", "--die-with-parent"]);
     if policy.is_open() {
         args.words(&["--bind", "/", "/", "--dev-bind", "/dev", "/dev", "--proc", "/proc"]);

@@ -3,6 +3,7 @@
 pub(crate) mod bubblewrap;
 mod capabilities;
 pub(crate) mod helper;
+mod mount_table;
 mod mounts;
 pub(crate) mod probe;
 mod rules;

@@ -13,6 +13,7 @@ use rustix::mount::{
 };
 use rustix::thread::UnshareFlags;
 
+use super::mount_table;
 use super::sockets::control_sockets;
 use crate::policy::Policy;
 
@@ -32,8 +33,10 @@ fn enter_namespace() -> Result<(), String> {
     let (uid, gid) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
     // SAFETY: the helper has one thread and shares nothing with others that a new namespace could break.
     let enter = |flags| unsafe { rustix::thread::unshare_unsafe(flags) };
-    if enter(UnshareFlags::NEWNS).is_err() {
-        enter(UnshareFlags::NEWUSER | UnshareFlags::NEWNS)
+    // Shared memory of System V is reached by number, not by path.
+    let own = UnshareFlags::NEWNS | UnshareFlags::NEWIPC;
+    if enter(own).is_err() {
+        enter(UnshareFlags::NEWUSER | own)
             .map_err(|error| format!("this system gives no namespace: {error}"))?;
         map_ids(uid, gid).map_err(|error| format!("cannot map ids: {error}"))?;
     }
@@ -59,15 +62,17 @@ fn arrange_mounts(policy: &Policy) -> Result<(), String> {
         mount_bind_recursive(*path, *path).map_err(|error| refused("mount", path, error.into()))?;
     }
     let opened: &[&Path] = if policy.is_open() { &[] } else { &writable };
+    // What was read-only before stays so.
+    let changeable =
+        mount_table::changeable().map_err(|error| refused("list", Path::new("mounts"), error))?;
     if !policy.is_open() {
         set_read_only(Path::new("/"), true, true)
             .map_err(|error| refused("protect", Path::new("/"), error))?;
     }
     for path in opened {
-        // A mount below may have been read-only before and stay so.
-        set_read_only(path, false, true)
-            .or_else(|_| set_read_only(path, false, false))
-            .map_err(|error| refused("open", path, error))?;
+        for mount in changeable.iter().filter(|mount| mount.starts_with(path)) {
+            set_read_only(mount, false, false).map_err(|error| refused("open", mount, error))?;
+        }
     }
     for path in policy.read_only.iter().filter(|path| path.exists()) {
         mount_bind_recursive(path, path)
@@ -82,6 +87,9 @@ fn arrange_mounts(policy: &Policy) -> Result<(), String> {
         hide(&path).map_err(|error| refused("hide", &path, error))?;
     }
     private_shared_memory();
+    if !policy.is_open() {
+        private_terminals();
+    }
     Ok(())
 }
 
@@ -101,6 +109,16 @@ fn hide(path: &Path) -> io::Result<()> {
 fn private_shared_memory() {
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
     let _ = mount("tmpfs", "/dev/shm", "tmpfs", flags, Some(c"mode=1777"));
+}
+
+/// A program may make terminals, and sees none of the person's.
+fn private_terminals() {
+    let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
+    let own = mount("devpts", "/dev/pts", "devpts", flags, Some(c"newinstance,ptmxmode=0666,mode=0620"));
+    match own {
+        Ok(()) => drop(mount_bind("/dev/pts/ptmx", "/dev/ptmx")),
+        Err(_) => drop(hide(Path::new("/dev/pts"))),
+    }
 }
 
 /// `struct mount_attr` of mount_setattr(2).

@@ -39,7 +39,7 @@ fn bubblewrap() -> Probe {
         Ok(output) if output.status.success() => Probe::Works(Strength::Full),
         Ok(output) => Probe::Fails(first_line(&output)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            Probe::Fails("bwrap is not in PATH; install bubblewrap".to_owned())
+            Probe::Fails("bwrap is not in /usr/bin or /usr/local/bin; install bubblewrap".to_owned())
         }
         Err(error) => Probe::Fails(error.to_string()),
     }

@@ -10,7 +10,7 @@ use crate::policy::Policy;
 /// The newest ABI whose rights are asked for; an older kernel holds what it knows.
 const NEWEST: ABI = ABI::V7;
 
-/// Devices that every program may use.
+/// Devices that every program may use. The terminals are those of the mount namespace's own; without one there are none.
 const DEVICES: [&str; 8] = [
     "/dev/null",
     "/dev/zero",

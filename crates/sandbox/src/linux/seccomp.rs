@@ -53,6 +53,9 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_setdomainname,
 ];
 
+/// The bits of a socket's type that are not flags.
+const SOCKET_TYPE: u64 = 0xf;
+
 /// Installs the filter over this process.
 ///
 /// # Errors
@@ -85,9 +88,16 @@ fn refused(network: bool) -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler
         })
         .collect::<Result<Vec<_>, _>>()?;
     rules.insert(libc::SYS_clone, clone);
+    // Limits of its own a process may set; with those of others it could end them.
+    let other = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, 0)?;
+    rules.insert(libc::SYS_prlimit64, vec![SeccompRule::new(vec![other])?]);
     if !network {
-        // Pairs of connected local sockets stay possible: they reach nobody else.
         rules.insert(libc::SYS_socket, Vec::new());
+        // Pairs of connected sockets stay possible, as streams: a datagram of a pair can be sent to anybody.
+        let kind = SeccompCmpOp::MaskedEq(SOCKET_TYPE);
+        let datagrams = u64::from(libc::SOCK_DGRAM.unsigned_abs());
+        let datagrams = SeccompCondition::new(1, SeccompCmpArgLen::Dword, kind, datagrams)?;
+        rules.insert(libc::SYS_socketpair, vec![SeccompRule::new(vec![datagrams])?]);
     }
     Ok(rules)
 }

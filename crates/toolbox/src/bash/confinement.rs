@@ -9,25 +9,9 @@ use lorimer_sandbox::{Backend, Choice, Policy, Sandbox, Unavailable};
 use lorimer_tools::ToolError;
 use tempfile::TempDir;
 
-use crate::deny::DenyRules;
+use crate::{files, protected};
 
-/// Inside a repository's `.git`: what makes git run programs.
-const OF_GIT: [&str; 2] = ["hooks", "config"];
-/// In a workspace: what a shell runs when it starts, and our own configuration.
-const OF_WORKSPACE: [&str; 12] = [
-    ".lorimer",
-    ".bashrc",
-    ".bash_profile",
-    ".bash_login",
-    ".bash_logout",
-    ".profile",
-    ".zshrc",
-    ".zshenv",
-    ".zprofile",
-    ".zlogin",
-    ".zlogout",
-    ".gitconfig",
-];
+use crate::deny::DenyRules;
 
 /// How commands are confined.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -145,14 +129,7 @@ impl Confinement {
         let mut read_only = self.options.read_only.clone();
         if wanted.mode == PermissionMode::WorkspaceWrite {
             writable.push(workspace.to_owned());
-            read_only.extend(OF_WORKSPACE.map(|name| workspace.join(name)));
-            let git = workspace.join(".git");
-            if git.is_dir() {
-                // A folder that is not there cannot be protected, and git makes it empty too. Where that is refused, a
-                // command cannot make it either.
-                let _ = std::fs::create_dir(git.join(OF_GIT[0]));
-                read_only.extend(OF_GIT.map(|name| git.join(name)));
-            }
+            read_only.extend(protected::paths_of(workspace));
         }
         let hidden = self.options.hidden.iter().chain(wanted.denied).cloned().collect();
         let must_hide = !wanted.denied.is_empty();
@@ -177,8 +154,12 @@ fn cannot_deny(why: &str) -> ToolError {
     ))
 }
 
+/// In the person's temporary folder, or in the system's when that is no folder to put things in.
 fn private_folder() -> std::io::Result<TempDir> {
-    let folder = tempfile::Builder::new().prefix("lorimer-").tempdir()?;
-    // Rules hold for real paths.
-    std::fs::canonicalize(folder.path()).map(|_| folder)
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("lorimer-");
+    match files::temporary_folder() {
+        Some(folder) => builder.tempdir_in(&folder).or_else(|_| builder.tempdir_in("/tmp")),
+        None => builder.tempdir_in("/tmp"),
+    }
 }

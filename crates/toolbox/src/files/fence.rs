@@ -10,6 +10,7 @@ use lorimer_tools::ToolContext;
 use super::error::{FsCode, FsError};
 use super::target::FsTarget;
 use crate::escalation::offer;
+use crate::protected;
 
 /// A change that is about to be made.
 #[derive(Clone, Debug)]
@@ -63,15 +64,18 @@ struct Roots {
 
 impl Roots {
     fn hold(&self, root: &Path, target: &FsTarget) -> bool {
+        self.real(root).is_some_and(|real| target.real_path.starts_with(real))
+    }
+
+    /// Where a root really is. What does not exist is nowhere yet.
+    fn real(&self, root: &Path) -> Option<PathBuf> {
         let mut real_paths = self.real_paths.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(real) = real_paths.get(root) {
-            return target.real_path.starts_with(real);
+            return Some(real.clone());
         }
-        // What does not exist holds nothing yet.
-        let Ok(real) = std::fs::canonicalize(root) else { return false };
-        let holds = target.real_path.starts_with(&real);
-        real_paths.insert(root.to_owned(), real);
-        holds
+        let real = std::fs::canonicalize(root).ok()?;
+        real_paths.insert(root.to_owned(), real.clone());
+        Some(real)
     }
 }
 
@@ -102,9 +106,14 @@ impl WriteFence for ModeFence {
         let admitted = match request.mode {
             PermissionMode::ReadOnly => false,
             PermissionMode::WorkspaceWrite => {
-                let temporary = std::env::temp_dir();
-                let roots = [request.cwd.as_path(), Path::new("/tmp"), &temporary];
-                roots.iter().any(|root| self.roots.hold(root, target)) && !self.protects(target)
+                let temporary = temporary_folder();
+                let roots = [Some(request.cwd.as_path()), Some(Path::new("/tmp")), temporary.as_deref()];
+                roots.into_iter().flatten().any(|root| self.roots.hold(root, target))
+                    && !self.protects(target)
+                    && !self
+                        .roots
+                        .real(&request.cwd)
+                        .is_some_and(|cwd| protected::holds(&cwd, &target.real_path))
             }
             PermissionMode::DangerFullAccess => true,
         };
@@ -118,6 +127,13 @@ impl WriteFence for ModeFence {
         }
         Err(FsError::new(FsCode::SandboxDenied, text))
     }
+}
+
+/// The person's temporary folder, when it is one: `TMPDIR` can say anything, the root of all files for one.
+pub(crate) fn temporary_folder() -> Option<PathBuf> {
+    let folder = std::env::temp_dir();
+    let folder = std::fs::canonicalize(folder.is_absolute().then_some(folder)?).ok()?;
+    (folder.is_dir() && folder.parent().is_some()).then_some(folder)
 }
 
 fn is_inside(target: &FsTarget, root: &Path) -> bool {

@@ -25,6 +25,7 @@ pub(crate) use encoding::{NOT_TEXT_SNIFF_BYTES, describe_binary, describe_invali
 pub(crate) use error::io_text;
 pub use error::{FsCode, FsError};
 pub(crate) use facts::{FileFacts, READ_FLAGS, open_regular, read_to_cap};
+pub(crate) use fence::temporary_folder;
 pub use fence::{ModeFence, WriteFence, WriteRequest};
 pub(crate) use line_ends::to_lf;
 pub(crate) use lock::lock_target;
