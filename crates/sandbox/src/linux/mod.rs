@@ -1,5 +1,6 @@
 //! Linux: a helper with namespaces, Landlock and seccomp, or bubblewrap around it.
 
+mod arguments;
 pub(crate) mod bubblewrap;
 mod capabilities;
 pub(crate) mod helper;
